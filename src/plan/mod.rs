@@ -1,0 +1,19 @@
+//! Statement + catalog → a checked plan.
+//!
+//! - [`context`]: DataFusion set up for us, and names resolved against one epoch
+//! - [`provider`]: a relation's rows at an epoch, as DataFusion reads them
+//! - [`window_node`]: `FROM TUMBLE(...)` in a DataFusion plan
+//! - [`relation`]: CREATE TABLE and STREAM, checked
+//! - [`rules`]: the optimizer rules that are sound for continuous queries
+//! - [`streaming`]: a continuous query as a tree of operators, or the reason why not
+//! - [`node`]: that tree, and how it prints
+//! - [`read`]: batch queries and their results
+
+pub mod context;
+pub mod node;
+pub mod provider;
+pub mod read;
+pub mod relation;
+pub mod rules;
+pub mod streaming;
+pub mod window_node;

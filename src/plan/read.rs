@@ -1,0 +1,54 @@
+//! Batch queries: all of DataFusion over one epoch.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{collect, execute_stream};
+use futures::StreamExt;
+
+use super::context::Planner;
+use crate::error::Result;
+
+/// The columns that a query will have, named as Postgres names them.
+pub fn schema(plan: &LogicalPlan, names: &[String]) -> SchemaRef {
+    let fields = plan.schema().fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
+}
+
+/// Runs a query and streams its rows under this schema.
+pub async fn stream(planner: &Planner, plan: LogicalPlan, schema: SchemaRef) -> Result<SendableRecordBatchStream> {
+    let plan = planner.state().optimize(&plan)?;
+    let physical = planner.state().create_physical_plan(&plan).await?;
+    let rows = execute_stream(physical, planner.state().task_ctx())?;
+    let renamed = Arc::clone(&schema);
+    let rows = rows.map(move |batch| Ok(RecordBatch::try_new(Arc::clone(&renamed), conform(&renamed, batch?)?)?));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// Runs a query and keeps its rows.
+pub async fn rows(planner: &Planner, plan: LogicalPlan) -> Result<Vec<RecordBatch>> {
+    let plan = planner.state().optimize(&plan)?;
+    let physical = planner.state().create_physical_plan(&plan).await?;
+    Ok(collect(physical, planner.state().task_ctx()).await?)
+}
+
+/// What EXPLAIN SELECT prints.
+pub fn explain(planner: &Planner, plan: LogicalPlan) -> Result<String> {
+    Ok(planner.state().optimize(&plan)?.display_indent().to_string())
+}
+
+/// The optimizer may have chosen another string or list representation than was announced.
+fn conform(schema: &SchemaRef, batch: RecordBatch) -> Result<Vec<arrow::array::ArrayRef>> {
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            Ok(Arc::clone(column))
+        } else {
+            Ok(arrow::compute::cast(column, field.data_type())?)
+        }
+    });
+    columns.collect()
+}

@@ -1,0 +1,51 @@
+//! CREATE and DROP. The control thread does the work; here are the notices.
+
+use super::outcome::Outcome;
+use super::{Session, done};
+use crate::error::{Error, Kind, Result};
+use crate::sql::statement::{CreateRelation, CreateView, Drop, ObjectKind};
+
+impl Session {
+    pub(super) async fn create_relation(&self, create: &CreateRelation, text: &str) -> Result<Outcome> {
+        let word = if create.append_only && !text.trim_start().to_ascii_uppercase().starts_with("CREATE TABLE") {
+            "CREATE STREAM"
+        } else {
+            "CREATE TABLE"
+        };
+        self.refuse_in_transaction(word)?;
+        for notice in &create.notices {
+            self.notice(notice.clone());
+        }
+        self.create(&create.name, create.if_not_exists, text, false).await?;
+        Ok(done(word))
+    }
+
+    pub(super) async fn create_view(&self, create: &CreateView, text: &str) -> Result<Outcome> {
+        self.refuse_in_transaction("CREATE MATERIALIZED VIEW")?;
+        self.create(&create.name, create.if_not_exists, text, create.late_into.is_some()).await?;
+        Ok(done("CREATE MATERIALIZED VIEW"))
+    }
+
+    pub(super) async fn drop_objects(&self, drop: &Drop) -> Result<Outcome> {
+        let tag = match drop.kind {
+            ObjectKind::Table => "DROP TABLE",
+            ObjectKind::Stream => "DROP STREAM",
+            ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
+        };
+        self.refuse_in_transaction(tag)?;
+        for notice in self.server.control().drop_objects(drop.clone()).await? {
+            self.notice(notice);
+        }
+        Ok(done(tag))
+    }
+
+    async fn create(&self, name: &str, if_not_exists: bool, text: &str, late: bool) -> Result<()> {
+        match self.server.control().create(text.to_string(), late).await {
+            Err(Error { kind: Kind::DuplicateTable, .. }) if if_not_exists => {
+                self.notice(format!("relation \"{name}\" already exists, skipping"));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}
