@@ -67,6 +67,8 @@ pub enum Kind {
     BadCopyFormat,
     /// Text that is not a valid time (22007).
     InvalidDatetime,
+    /// A day or hour that the calendar does not have, or a time beyond its type (22008).
+    DatetimeOverflow,
     /// A number or time outside its type's range (22003).
     OutOfRange,
     /// Division by zero (22012).
@@ -116,6 +118,7 @@ impl Kind {
             Kind::InvalidText => "22P02",
             Kind::BadCopyFormat => "22P04",
             Kind::InvalidDatetime => "22007",
+            Kind::DatetimeOverflow => "22008",
             Kind::OutOfRange => "22003",
             Kind::DivisionByZero => "22012",
             Kind::ActiveTransaction => "25001",
@@ -226,7 +229,13 @@ impl From<DataFusionError> for Error {
                 Ok(ours) => *ours,
                 Err(other) => Error::internal(lower_first(&other.to_string())),
             },
-            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Error::from(*inner),
+            DataFusionError::Context(_, inner) => Error::from(*inner),
+            DataFusionError::Diagnostic(about, inner) => {
+                // The parser gives every token the column of its place in the whole text, on line 1.
+                let position = about.span.map(|span| span.start.column as u32).filter(|column| *column > 0);
+                let error = Error::from(*inner);
+                Error { position: error.position.or(position), ..error }
+            }
             DataFusionError::Shared(shared) => from_shared(&shared),
             DataFusionError::SchemaError(error, _) => from_schema(*error),
             DataFusionError::NotImplemented(what) => Error::unsupported(lower_first(&what)),
@@ -267,7 +276,8 @@ fn from_schema(error: SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let error = Error::new(Kind::UndefinedColumn, format!("column \"{}\" does not exist", field.name));
-            let mut names: Vec<&str> = valid_fields.iter().map(|field| field.name.as_str()).collect();
+            let named = valid_fields.iter().map(|field| field.name.as_str()).filter(|name| !name.contains('('));
+            let mut names: Vec<&str> = named.collect();
             names.dedup();
             if names.is_empty() { error } else { error.hint(format!("There are: {}.", names.join(", "))) }
         }

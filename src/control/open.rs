@@ -102,11 +102,15 @@ impl Control {
             epoch: epoch.unwrap_or(0),
             handle,
             sources: BTreeMap::new(),
-            unsynced: false,
+            unsynced_since: None,
             epochs: VecDeque::new(),
             flushes: Vec::new(),
         };
         control.replay(epoch, report.epoch_last)?;
+        // The log's index was read from its files, which still have rows of what was dropped.
+        for id in (1..control.catalog.id_next).filter(|id| control.engine.catalog().get(*id).is_none()) {
+            control.log.forget(id);
+        }
         control.publish();
         tracing::info!(
             checkpoint = epoch,

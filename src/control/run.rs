@@ -23,10 +23,13 @@ use crate::flow::engine::Engine;
 use crate::flow::{Input, Mark};
 use crate::log::{Frame, FrameKind, Log, rows};
 use crate::plan::context::{Latest, Planner};
-use crate::types::time::{Clock, EventTime, Stopwatch};
+use crate::types::time::{Clock, EventTime, Span, Stopwatch};
 
 /// How long the loop waits for a command before it looks at the clock.
 const TICK: Duration = Duration::from_millis(50);
+
+/// What nobody waited for is durable this much later at most (`synchronous_commit = off`).
+const SYNC_WITHIN: Span = 100_000;
 
 /// The control thread's state.
 pub struct Control {
@@ -43,8 +46,8 @@ pub struct Control {
     pub(super) handle: Handle,
     pub(super) sources: BTreeMap<ObjectId, Running>,
     pub(super) checkpoints: Checkpoints,
-    /// The log has bytes that are not yet durable.
-    pub(super) unsynced: bool,
+    /// Since when the log has bytes that are not yet durable.
+    pub(super) unsynced_since: Option<EventTime>,
     pub(super) epochs: VecDeque<EpochFacts>,
     pub(super) flushes: Vec<Flush>,
 }
@@ -197,7 +200,7 @@ impl Control {
         let watch = Stopwatch::start();
         let epoch = self.epoch + 1;
         let appended = self.log.append(epoch, clock, &frames)?;
-        self.unsynced = true;
+        self.unsynced_since.get_or_insert(clock);
         if durable {
             self.sync()?;
         }
@@ -236,7 +239,7 @@ impl Control {
 
     fn sync(&mut self) -> Result<()> {
         self.log.sync()?;
-        self.unsynced = false;
+        self.unsynced_since = None;
         Ok(())
     }
 
@@ -254,12 +257,13 @@ impl Control {
     }
 
     fn after_epoch(&mut self) {
-        if self.unsynced
+        let now = self.clock.now();
+        if self.unsynced_since.is_some_and(|since| since + SYNC_WITHIN <= now)
             && let Err(error) = self.sync()
         {
             tracing::error!(%error, "the log cannot be made durable");
         }
-        let due = self.checkpoints.started_at + self.config.checkpoint_interval_us() <= self.clock.now();
+        let due = self.checkpoints.started_at + self.config.checkpoint_interval_us() <= now;
         if due {
             self.start_checkpoint();
         }

@@ -16,7 +16,7 @@ use crate::catalog::facts::StateFacts;
 use crate::error::Result;
 use crate::operator::aggregate::{Aggregate, GroupChanges};
 use crate::operator::assign::{Assign, Late, Verdicts};
-use crate::operator::map::Map;
+use crate::operator::map::{Map, readable};
 use crate::operator::{Change, Failure, Origin};
 use crate::plan::node::{Node, Operator, Plan};
 use crate::types::delta::Delta;
@@ -216,7 +216,7 @@ impl Stage {
         let Running::Aggregate(aggregate) = &self.operator else { return };
         let spec = aggregate.spec();
         let names = |columns: std::ops::Range<usize>| {
-            columns.map(|c| spec.schema.field(c).name().as_str()).collect::<Vec<_>>().join(", ")
+            columns.map(|c| readable(spec.schema.field(c).name())).collect::<Vec<_>>().join(", ")
         };
         let keys = spec.keys.len();
         let retention = match &spec.window {

@@ -22,7 +22,7 @@ use crate::view::store::{Identity, Store};
 pub const STEP_ROWS_DEFAULT: usize = 65_536;
 
 /// Rows that failed which are kept to look at; older ones are only counted.
-pub const ROW_ERRORS_MAX: usize = 10_000;
+pub const ROW_ERRORS_MAX: usize = 1_000;
 
 /// Everything that an epoch moves.
 #[derive(Debug, Default)]
@@ -238,7 +238,11 @@ impl Engine {
                 }
             }
             Ok(())
-        })
+        })?;
+        // Marks after the last row may be gone from the log; where they left the watermarks is known.
+        let now = watermarks(&self.streams);
+        self.run_view(id, &Offer { segments: &[], changes: &none, watermarks: &now }, None)?;
+        Ok(())
     }
 
     /// Reads every store again: after recovery, when rows came by another way than epochs.

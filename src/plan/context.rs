@@ -7,6 +7,7 @@ use std::sync::{Arc, RwLock};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, Session, TableProvider};
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::datasource::provider_as_source;
@@ -18,7 +19,8 @@ use datafusion::logical_expr::planner::{
     TypePlanner,
 };
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, Extension, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+    AggregateUDF, ColumnarValue, Expr, Extension, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, Volatility,
+    WindowUDF, create_udf,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -30,6 +32,8 @@ use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 use datafusion_pg_catalog::setup_pg_catalog;
 use futures::FutureExt;
 
+use super::hidden;
+use super::literals::PostgresLiterals;
 use super::provider::{RelationProvider, Rows};
 use super::window_node::{WindowNode, WindowPlanner};
 use crate::catalog::published::Published;
@@ -90,8 +94,10 @@ impl Planner {
             .build();
         let context = SessionContext::new_with_state(state);
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| Error::from(*error))?;
+        context.register_udf(version());
         let state = SessionStateBuilder::new_from_existing(context.state())
             .with_type_planner(Arc::new(PostgresTypes))
+            .with_analyzer_rule(Arc::new(PostgresLiterals))
             .with_relation_planners(vec![Arc::new(WindowRelations)])
             .build();
         Ok(Planner { state, latest, system })
@@ -130,7 +136,8 @@ impl Names<'_> {
     /// The logical plan of a query. `parameters` are the types of `$1..` that are known already.
     pub fn query(&self, query: &ast::Query, parameters: &[Option<FieldRef>]) -> Result<LogicalPlan> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
-        let statement = ast::Statement::Query(Box::new(query.clone()));
+        let query = if self.hidden { hidden::expand_star(self, query)? } else { query.clone() };
+        let statement = ast::Statement::Query(Box::new(query));
         Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
     }
 
@@ -147,6 +154,11 @@ impl Names<'_> {
         }
         let statement = ast::Statement::Query(Box::new(query.clone()));
         Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
+    }
+
+    /// Sees what `SELECT *` shows.
+    pub(super) fn without_hidden(&self) -> Names<'_> {
+        Names { planner: self.planner, published: Arc::clone(&self.published), hidden: false }
     }
 
     /// Also sees columns that `SELECT *` leaves out.
@@ -327,6 +339,13 @@ fn parameters_of(query: &ast::Query, target: &SchemaRef, given: &[Option<FieldRe
         }
     }
     types
+}
+
+/// `version()`: what tools read to learn which Postgres they may expect.
+fn version() -> ScalarUDF {
+    let text = concat!("PostgreSQL 15.0 (Highwater ", env!("CARGO_PKG_VERSION"), ")");
+    let value = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text.into()))));
+    create_udf("version", Vec::new(), DataType::Utf8, Volatility::Immutable, Arc::new(value))
 }
 
 /// Types in casts and literals: Postgres' meaning first (TIMESTAMP is microseconds), then the catalog's oid types.

@@ -6,10 +6,14 @@
 //! - [`relation`]: CREATE TABLE and STREAM, checked
 //! - [`rules`]: the optimizer rules that are sound for continuous queries
 //! - [`streaming`]: a continuous query as a tree of operators, or the reason why not
+//! - [`literals`]: string literals read by Postgres' rules
+//! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
 //! - [`node`]: that tree, and how it prints
 //! - [`read`]: batch queries and their results
 
 pub mod context;
+pub mod hidden;
+pub mod literals;
 pub mod node;
 pub mod provider;
 pub mod read;

@@ -1,5 +1,7 @@
 //! CREATE and DROP. The control thread does the work; here are the notices.
 
+use std::collections::BTreeMap;
+
 use super::outcome::Outcome;
 use super::{Session, done};
 use crate::error::{Error, Kind, Result};
@@ -16,12 +18,16 @@ impl Session {
         for notice in &create.notices {
             self.notice(notice.clone());
         }
+        self.notice_retention(&create.name, &create.options);
         self.create(&create.name, create.if_not_exists, text, false).await?;
         Ok(done(word))
     }
 
     pub(super) async fn create_view(&self, create: &CreateView, text: &str) -> Result<Outcome> {
         self.refuse_in_transaction("CREATE MATERIALIZED VIEW")?;
+        if let Some(late) = &create.late_into {
+            self.notice_retention(&late.name, &late.options);
+        }
         self.create(&create.name, create.if_not_exists, text, create.late_into.is_some()).await?;
         Ok(done("CREATE MATERIALIZED VIEW"))
     }
@@ -37,6 +43,12 @@ impl Session {
             self.notice(notice);
         }
         Ok(done(tag))
+    }
+
+    fn notice_retention(&self, name: &str, options: &BTreeMap<String, String>) {
+        if options.contains_key("retention") {
+            self.notice(format!("retention of \"{name}\" is recorded but not enforced yet: its rows are kept"));
+        }
     }
 
     async fn create(&self, name: &str, if_not_exists: bool, text: &str, late: bool) -> Result<()> {

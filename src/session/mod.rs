@@ -119,10 +119,15 @@ impl Session {
                 self.server.control().checkpoint().await?;
                 Ok(done("CHECKPOINT"))
             }
-            Statement::Begin => self.begin(),
+            Statement::Begin => self.begin(&parsed.text),
             Statement::Commit => self.commit().await,
             Statement::Rollback => Ok(self.rollback()),
-            Statement::Acknowledge(tag) => Ok(done(*tag)),
+            Statement::Acknowledge(tag) => {
+                if ["DISCARD ALL", "RESET"].contains(tag) {
+                    self.state().settings.reset();
+                }
+                Ok(done(*tag))
+            }
         }
     }
 

@@ -65,9 +65,16 @@ pub(super) struct Settings {
 impl Settings {
     /// A value that the client sent at start; unknown ones are ignored, as Postgres ignores options it can.
     pub(super) fn start(&mut self, name: &str, value: &str) {
-        if let Some(known) = find(name) {
+        if let Some(known) = find(name)
+            && check(&name.to_ascii_lowercase(), value).is_ok()
+        {
             self.set.insert(known.name.to_ascii_lowercase(), value.to_string());
         }
+    }
+
+    /// Back to the defaults.
+    pub(super) fn reset(&mut self) {
+        self.set.retain(|name, _| ["application_name", "session_authorization"].contains(&name.as_str()));
     }
 
     /// The value of a setting, or 42704.

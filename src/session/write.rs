@@ -54,7 +54,9 @@ pub(super) struct InsertPlan {
 }
 
 impl Session {
-    pub(super) fn begin(&self) -> Result<Outcome> {
+    pub(super) fn begin(&self, text: &str) -> Result<Outcome> {
+        let start = text.trim_start().get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
+        let tag = if start { "START TRANSACTION" } else { "BEGIN" };
         let latest = self.server.planner().latest();
         let mut state = self.state();
         match state.transaction {
@@ -64,7 +66,7 @@ impl Session {
                 self.warning("there is already a transaction in progress");
             }
         }
-        Ok(Outcome::Done { tag: "BEGIN".into(), transaction: TransactionChange::Begun })
+        Ok(Outcome::Done { tag: tag.into(), transaction: TransactionChange::Begun })
     }
 
     pub(super) async fn commit(&self) -> Result<Outcome> {

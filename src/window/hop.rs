@@ -42,19 +42,19 @@ impl Window for Hop {
             let at = times.value(row);
             let last = floor(at, self.slide, self.offset);
             // The earliest start whose window still holds `at`: the first multiple after `at - size`.
-            let mut start = floor(at - self.size, self.slide, self.offset) + self.slide;
+            let mut start = floor(at.saturating_sub(self.size), self.slide, self.offset) + self.slide;
             while start <= last {
                 rows.push(row as u32);
                 starts.push(start);
                 start += self.slide;
             }
         }
-        let ends = starts.iter().map(|start| start + self.size).collect();
+        let ends = starts.iter().map(|start| start.saturating_add(self.size)).collect();
         Assignment { rows: Some(rows), starts, ends }
     }
 
     fn end(&self, start: EventTime) -> EventTime {
-        start + self.size
+        start.saturating_add(self.size)
     }
 
     fn windows_per_row(&self) -> usize {

@@ -38,12 +38,12 @@ impl Window for Tumble {
             let (rows, starts) = known.map(|row| (row as u32, floor(values[row], self.length, self.offset))).unzip();
             (Some(rows), starts)
         };
-        let ends = starts.iter().map(|start| start + self.length).collect();
+        let ends = starts.iter().map(|start| start.saturating_add(self.length)).collect();
         Assignment { rows, starts, ends }
     }
 
     fn end(&self, start: EventTime) -> EventTime {
-        start + self.length
+        start.saturating_add(self.length)
     }
 
     fn windows_per_row(&self) -> usize {

@@ -1,5 +1,5 @@
 //! `hw_catalog.row_errors`: rows that a source could not read, and rows that left one view because an expression failed.
-//! The last 10,000; `hw_catalog.watermarks.rows_rejected` counts them all for sources.
+//! The last 1,000; `hw_catalog.watermarks.rows_rejected` counts them all for sources.
 
 use super::{Column, Table, numbers, optional_numbers, texts, times};
 
