@@ -32,7 +32,7 @@ const BLOCK_BYTES: usize = 4 << 20;
 /// Bytes that one core decodes at a time.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// A record longer than this is not waited for.
+/// A record longer than this is not waited for: its first line becomes a bad line.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Microseconds between progress lines.
@@ -118,7 +118,10 @@ impl Settings {
         let delimiter = match given("delimiter").unwrap_or(",").as_bytes() {
             [one] if !matches!(one, b'"' | b'\n' | b'\r') => *one,
             b"\\t" => b'\t',
-            _ => return Err(Error::invalid("option \"delimiter\" must be one character")),
+            other => {
+                let other = String::from_utf8_lossy(other);
+                return Err(Error::invalid(format!("option \"delimiter\" must be one byte and no quote, not {other}")));
+            }
         };
         let follow = truth("follow", false)?;
         if follow && gzip {
@@ -224,28 +227,42 @@ struct FileSource {
     /// The block after it, read while the one before was decoded.
     ahead: Option<Vec<u8>>,
     place: Place,
+    /// The header line is not there yet.
+    header_due: bool,
     size: u64,
     shown: Stopwatch,
 }
 
 impl FileSource {
-    fn open(settings: Settings, schema: &SchemaRef, mut place: Place) -> Result<Self> {
-        let format = settings.format(schema);
-        let mut sources: Vec<Option<usize>> = (0..schema.fields().len()).map(Some).collect();
-        let mut fields = (!settings.json).then(|| schema.fields().iter().map(|field| field.name().clone()).collect());
-        if settings.header && !settings.json {
-            let header = read_header(&settings)?;
-            if let Some(header) = header {
-                sources = by_name(&header.names, schema, &settings.path)?;
-                fields = Some(header.names);
-                if place.offset == 0 {
-                    place = Place { offset: header.bytes, line: 2, rows: 0 };
-                }
-            }
-        }
+    fn open(settings: Settings, schema: &SchemaRef, place: Place) -> Result<Self> {
+        let shape = Shape {
+            format: settings.format(schema),
+            schema: Arc::clone(schema),
+            sources: (0..schema.fields().len()).map(Some).collect(),
+            fields: (!settings.json).then(|| schema.fields().iter().map(|field| field.name().clone()).collect()),
+        };
         let (input, size) = settings.input(place.offset)?;
-        let shape = Shape { format, schema: Arc::clone(schema), sources, fields };
-        Ok(FileSource { settings, shape, input, rest: Vec::new(), ahead: None, place, size, shown: Stopwatch::start() })
+        let header_due = settings.header && !settings.json;
+        let (rest, shown) = (Vec::new(), Stopwatch::start());
+        let mut source = FileSource { settings, shape, input, rest, ahead: None, place, header_due, size, shown };
+        source.take_header()?;
+        Ok(source)
+    }
+
+    /// Matches columns to the header's names, once the header is there.
+    fn take_header(&mut self) -> Result<()> {
+        if !self.header_due {
+            return Ok(());
+        }
+        let Some(header) = read_header(&self.settings)? else { return Ok(()) };
+        self.shape.sources = by_name(&header.names, &self.shape.schema, &self.settings.path)?;
+        self.shape.fields = Some(header.names);
+        self.header_due = false;
+        if self.place.offset == 0 {
+            self.place = Place { offset: header.bytes, line: 1 + header.lines, rows: 0 };
+            (self.input, self.size) = self.settings.input(header.bytes)?;
+        }
+        Ok(())
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {
@@ -265,6 +282,10 @@ impl FileSource {
 
 impl Source for FileSource {
     fn poll(&mut self, _rows: usize) -> Result<Polled> {
+        self.take_header()?;
+        if self.header_due && self.settings.follow {
+            return Ok(Polled::Quiet);
+        }
         let block = match self.ahead.take() {
             Some(block) => block,
             None => read_block(&mut self.input).map_err(|error| self.failed(&error))?,
@@ -278,7 +299,7 @@ impl Source for FileSource {
         if ended && self.settings.follow {
             return Ok(Polled::Quiet);
         }
-        let whole = match ended {
+        let mut whole = match ended {
             true => self.rest.len(),
             false if self.settings.json => memchr::memrchr(b'\n', &self.rest).map_or(0, |found| found + 1),
             false => whole_records(&self.rest),
@@ -287,12 +308,10 @@ impl Source for FileSource {
             self.show(true);
             return Ok(Polled::End);
         }
-        if self.rest.len() - whole > RECORD_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "file \"{}\" has a record longer than {RECORD_BYTES_MAX} bytes at line {}",
-                self.settings.path, self.place.line
-            ))
-            .hint("A quote may be missing its partner."));
+        if whole == 0 && self.rest.len() > RECORD_BYTES_MAX {
+            // A quote misses its partner. Its line alone is given up, as at the end of the file: one bad line does not
+            // end a stream.
+            whole = memchr::memchr(b'\n', &self.rest).map_or(self.rest.len(), |found| found + 1);
         }
         let (shape, rest, input) = (&self.shape, &self.rest[..whole], &mut self.input);
         let (decoded, ahead) = rayon::join(|| shape.decode(rest), || read_block(input));
@@ -320,9 +339,11 @@ struct Header {
     names: Vec<String>,
     /// Its length, with its newline.
     bytes: u64,
+    /// Lines it spans.
+    lines: u64,
 }
 
-/// The first record of the file; `None` in an empty file.
+/// The first record of the file; `None` in an empty file, and in a followed one until its newline is there.
 fn read_header(settings: &Settings) -> Result<Option<Header>> {
     let (mut input, _) = settings.input(0)?;
     let failed = |error: std::io::Error| Error::io(format!("reading file \"{}\"", settings.path), &error);
@@ -332,17 +353,20 @@ fn read_header(settings: &Settings) -> Result<Option<Header>> {
     loop {
         let before = bytes.len();
         (&mut input).take(64 << 10).read_to_end(&mut bytes).map_err(failed)?;
-        let last = bytes.len() == before;
+        let ended = bytes.len() == before;
         if bytes.is_empty() {
             return Ok(None);
         }
+        let last = ended && !settings.follow;
         // A byte order mark is no part of the first name.
         let start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         match csv.read(&bytes, start, last, &mut record) {
-            Found::Record { next, .. } => {
+            Found::Record { next, lines } => {
                 let name = |i| String::from_utf8_lossy(record.field(i, &bytes).unwrap_or_default()).trim().to_string();
-                return Ok(Some(Header { names: (0..record.count()).map(name).collect(), bytes: next as u64 }));
+                let names = (0..record.count()).map(name).collect();
+                return Ok(Some(Header { names, bytes: next as u64, lines }));
             }
+            Found::Incomplete if ended => return Ok(None),
             Found::Incomplete if bytes.len() < RECORD_BYTES_MAX => {}
             _ => {
                 return Err(Error::invalid(format!("file \"{}\" does not start with a header line", settings.path))
@@ -393,4 +417,83 @@ fn pieces(bytes: &[u8], plain_lines: bool) -> Vec<&[u8]> {
     }
     pieces.push(rest);
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    fn open(path: &Path, more: &[(&str, &str)], position: Option<&Position>) -> Result<Box<dyn Source>> {
+        let field = |name| Field::new(name, DataType::Utf8, true);
+        let schema = Arc::new(Schema::new(vec![field("a"), field("b")]));
+        let mut options = Options::from([("path".into(), path.display().to_string())]);
+        options.extend(more.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        FILE.open(&options, &schema, &position.map(|position| (0, position.clone())).into_iter().collect())
+    }
+
+    /// Rows until the source is quiet or ends, bad lines, the last position.
+    fn drain(source: &mut dyn Source) -> (Vec<String>, Vec<u64>, Option<Position>) {
+        let (mut rows, mut lines, mut position) = (Vec::new(), Vec::new(), None);
+        while let Polled::Batch(brought) = source.poll(1).expect("readable") {
+            for batch in &brought.batches {
+                let text = |column: usize, row| {
+                    arrow::util::display::array_value_to_string(batch.column(column), row).expect("printable")
+                };
+                rows.extend((0..batch.num_rows()).map(|row| format!("{}|{}", text(0, row), text(1, row))));
+            }
+            lines.extend(brought.bad.iter().map(|bad| bad.line));
+            position = Some(brought.position);
+        }
+        (rows, lines, position)
+    }
+
+    #[test]
+    fn a_followed_file_waits_for_newlines_and_goes_on_where_it_was_also_when_opened_again() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_path_buf();
+        let follow = [("follow", "true")];
+        let mut source = open(&path, &follow, None).expect("an empty file");
+        let mut write = |text: &[u8]| file.write_all(text).expect("written");
+        assert_eq!(drain(&mut *source).0.len(), 0);
+        write(b"B,");
+        assert_eq!(drain(&mut *source).0.len(), 0, "half a header is none");
+        write(b"A\n2,1\n4,");
+        let (rows, _, position) = drain(&mut *source);
+        assert_eq!(rows, ["1|2"]);
+        write(b"3\nbad\n");
+        assert_eq!(drain(&mut *source).0, ["3|4"]);
+        let (rows, bad, _) = drain(&mut *open(&path, &follow, position.as_ref()).expect("opens again"));
+        assert_eq!((rows, bad), (vec!["3|4".to_string()], vec![4]));
+    }
+
+    #[test]
+    fn pieces_decoded_in_parallel_keep_order_and_line_numbers_in_every_member_of_a_gzip_file() {
+        let mut text = b"a,b\n".to_vec();
+        (0..200_000).for_each(|row| text.extend_from_slice(format!("{row},\"x\ny\"\n").as_bytes()));
+        text.extend_from_slice(b"bad\n");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for half in text.chunks(text.len() / 2 + 1) {
+            let mut member = flate2::write::GzEncoder::new(&file, flate2::Compression::fast());
+            member.write_all(half).expect("written");
+        }
+        let (rows, bad, _) = drain(&mut *open(file.path(), &[("compression", "gzip")], None).expect("opens"));
+        assert_eq!((rows.len(), bad), (200_000, vec![400_002]));
+        assert!(rows.iter().enumerate().all(|(row, text)| *text == format!("{row}|x\ny")));
+    }
+
+    #[test]
+    fn a_missing_header_and_a_shorter_file_are_explained() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "x,y\n1,2\n").expect("written");
+        let error = open(file.path(), &[], None).map(|_| ()).expect_err("no name in common");
+        let detail = error.detail.expect("both lists");
+        assert!(detail.contains("x, y") && detail.contains("a, b"), "{detail}");
+        let position = drain(&mut *open(file.path(), &[("header", "false")], None).expect("opens")).2;
+        std::fs::write(file.path(), "x\n").expect("written");
+        let error = open(file.path(), &[("header", "false")], position.as_ref()).map(|_| ()).expect_err("shorter");
+        assert!(error.message.contains("shorter"), "{}", error.message);
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::compute;
+use arrow::compute::{self, CastOptions};
 use arrow::datatypes::{DataType, SchemaRef};
 use nexmark::EventGenerator;
 use nexmark::config::NexmarkConfig;
@@ -15,7 +15,7 @@ use nexmark::event::{Event, EventType};
 use super::format::field;
 use super::{Connector, Options, Polled, Position, Source, SourceBatch};
 use crate::error::{Error, Kind, Result};
-use crate::types::time::Stopwatch;
+use crate::types::time::{Stopwatch, timestamp_type};
 
 /// The connector.
 pub static NEXMARK: NexmarkConnector = NexmarkConnector;
@@ -100,21 +100,19 @@ impl Connector for NexmarkConnector {
                 .parse()
                 .map_err(|_| Error::invalid(format!("option \"{name}\" must be a whole number, not {text}"))),
         };
-        let (kind, known) = match options.get("table").map(String::as_str) {
-            Some("person") => (EventType::Person, PERSON),
-            Some("auction") => (EventType::Auction, AUCTION),
-            Some("bid") => (EventType::Bid, BID),
-            other => {
-                return Err(Error::invalid(format!(
-                    "option \"table\" must be person, auction or bid, not {}",
-                    other.unwrap_or("missing")
-                )));
-            }
-        };
+        let given = options.get("table").map_or("missing", String::as_str);
+        let (kind, known) = table(given)
+            .ok_or_else(|| Error::invalid(format!("option \"table\" must be person, auction or bid, not {given}")))?;
         let base = options.get("base_time").map_or("2024-01-01 00:00:00", String::as_str);
         let base_us = field::timestamp(base.as_bytes(), true)
             .map_err(|reason| Error::invalid(format!("option \"base_time\": {reason}")))?;
-        let rate = number("rate", 10_000)?.max(1) as usize;
+        if base_us < 0 {
+            return Err(Error::invalid(format!("option \"base_time\" must not be before 1970, not {base}")));
+        }
+        let rate = match number("rate", 10_000)? {
+            0 => return Err(Error::invalid("option \"rate\" must be at least 1, not 0")),
+            rate => rate as usize,
+        };
         let config = NexmarkConfig {
             base_time: (base_us / 1_000) as u64,
             first_rate: rate,
@@ -127,7 +125,7 @@ impl Connector for NexmarkConnector {
         };
         Ok(Box::new(NexmarkSource {
             generator: EventGenerator::new(config).with_offset(next).with_type_filter(kind),
-            columns: columns(schema, known)?,
+            columns: getters(schema, known)?,
             schema: Arc::clone(schema),
             events: match number("events", 0)? {
                 0 => u64::MAX,
@@ -140,8 +138,31 @@ impl Connector for NexmarkConnector {
     }
 }
 
+/// The benchmark's columns of a table, in its order; `None` if it has no such table.
+pub fn columns(table_name: &str) -> Option<Vec<(&'static str, DataType)>> {
+    let (_, known) = table(table_name)?;
+    let column = |(name, getter): &(&'static str, Getter)| {
+        let data_type = match getter {
+            Getter::Number(_) => DataType::Int64,
+            Getter::Text(_) => DataType::Utf8,
+            Getter::Time(_) => timestamp_type(),
+        };
+        (*name, data_type)
+    };
+    Some(known.iter().map(column).collect())
+}
+
+fn table(name: &str) -> Option<(EventType, &'static [(&'static str, Getter)])> {
+    match name {
+        "person" => Some((EventType::Person, PERSON)),
+        "auction" => Some((EventType::Auction, AUCTION)),
+        "bid" => Some((EventType::Bid, BID)),
+        _ => None,
+    }
+}
+
 /// The getter of each declared column.
-fn columns(schema: &SchemaRef, known: &'static [(&'static str, Getter)]) -> Result<Vec<Getter>> {
+fn getters(schema: &SchemaRef, known: &'static [(&'static str, Getter)]) -> Result<Vec<Getter>> {
     let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     schema
         .fields()
@@ -215,7 +236,9 @@ impl Source for NexmarkSource {
             if array.data_type() == field.data_type() {
                 Ok(array)
             } else {
-                Ok(compute::cast(&array, field.data_type())?)
+                // A number that an INT does not hold is an error; it must not become NULL.
+                let strict = CastOptions { safe: false, ..CastOptions::default() };
+                Ok(compute::cast_with_options(&array, field.data_type(), &strict)?)
             }
         });
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays.collect::<Result<_>>()?)?;
@@ -256,5 +279,22 @@ mod tests {
         let (first, position) = bids(&[7, 100, 13], None);
         let (rest, _) = bids(&[10_000], Some(&position));
         assert_eq!([first, rest].concat(), whole);
+    }
+    #[test]
+    fn a_stream_of_every_known_column_opens_and_impossible_options_do_not() {
+        let declared = columns("bid").expect("a table of the benchmark");
+        let fields: Vec<Field> =
+            declared.iter().map(|(name, data_type)| Field::new(*name, data_type.clone(), true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let open = |name: &str, value: &str| {
+            let mut options = Options::from([("table".into(), "bid".into())]);
+            options.insert(name.into(), value.into());
+            NEXMARK.open(&options, &schema, &BTreeMap::new()).map(|_| ()).map_err(|error| error.kind)
+        };
+        assert_eq!(open("rate", "5"), Ok(()));
+        for (name, value) in [("rate", "0"), ("base_time", "1969-12-31"), ("events", "-1"), ("table", "asks")] {
+            assert_eq!(open(name, value), Err(Kind::InvalidParameter), "{name} = {value}");
+        }
+        assert_eq!(open("table", "person"), Err(Kind::UndefinedColumn));
     }
 }

@@ -64,8 +64,12 @@ impl RowsBuilder {
                 Some(field) => column.push(field),
                 None => {
                     column.push_null();
-                    let missing = outcome.is_ok() && !self.schema.field(position).is_nullable();
-                    if missing { Err("null value violates not-null constraint".into()) } else { Ok(()) }
+                    let declared = self.schema.field(position);
+                    if outcome.is_ok() && !declared.is_nullable() {
+                        let name = declared.name();
+                        outcome = Err(format!("null value in column \"{name}\" violates not-null constraint"));
+                    }
+                    Ok(())
                 }
             };
             if let Err(reason) = pushed {
@@ -143,7 +147,7 @@ impl Column {
                 builder.append_value(field::integer(field, "integer", i32::MIN.into(), i32::MAX.into())? as i32)
             }
             Column::Int64(builder) => builder.append_value(field::integer(field, "bigint", i64::MIN, i64::MAX)?),
-            Column::Float32(builder) => builder.append_value(field::float(field, "real")? as f32),
+            Column::Float32(builder) => builder.append_value(field::float::<f32>(field, "real")?),
             Column::Float64(builder) => builder.append_value(field::float(field, "double precision")?),
             Column::Text(builder) => {
                 builder.append_value(

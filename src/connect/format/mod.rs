@@ -152,7 +152,15 @@ impl Decoder {
                     }
                     (at, self.line) = (next, self.line + lines);
                 }
-                Found::Blank { next } => (at, self.line) = (next, self.line + 1),
+                Found::Blank { next } => {
+                    // Where rows have one field, an empty line is a row; elsewhere it is none.
+                    if self.fields.as_ref().is_some_and(|names| names.len() == 1)
+                        && let Err(reason) = self.row(bytes)
+                    {
+                        self.reject(&bytes[at..next], reason);
+                    }
+                    (at, self.line) = (next, self.line + 1);
+                }
                 Found::Bad { next, lines, reason } => {
                     self.reject(&bytes[at..next], reason);
                     (at, self.line) = (next, self.line + lines);
@@ -190,5 +198,64 @@ impl Decoder {
         let text = text.trim_ascii_end();
         let text = String::from_utf8_lossy(&text[..text.len().min(BAD_TEXT_MAX)]).into_owned();
         self.bad.push(BadRow { line: self.line, reason, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    fn decode(csv: bool, columns: usize, pieces: &[&[u8]]) -> (Vec<String>, Vec<(u64, String)>, u64) {
+        let field = |i: usize| Field::new(["a", "b"][i], [DataType::Int32, DataType::Utf8][i].clone(), true);
+        let schema = Arc::new(Schema::new((0..columns).map(field).collect::<Vec<_>>()));
+        let (delimiter, null) = if csv { (b',', "") } else { (b'\t', "\\N") };
+        let format = CopyFormat { csv, header: false, delimiter, null: null.into() };
+        let mut decoder = Decoder::for_copy(&format, schema, (0..columns).collect()).expect("readable types");
+        pieces.iter().for_each(|piece| decoder.feed(piece).expect("short records"));
+        decoder.finish().expect("the rest decodes");
+        let line = decoder.line();
+        let (batch, bad) = decoder.take().expect("a batch");
+        let text = |row, column: &arrow::array::ArrayRef| match column.is_null(row) {
+            true => "NULL".to_string(),
+            false => arrow::util::display::array_value_to_string(column, row).expect("printable"),
+        };
+        let row = |row| batch.columns().iter().map(|column| text(row, column)).collect::<Vec<_>>().join("|");
+        let bad = bad.into_iter().map(|bad| (bad.line, bad.reason)).collect();
+        ((0..batch.num_rows()).map(row).collect(), bad, line)
+    }
+
+    #[test]
+    fn pieces_may_cut_records_anywhere() {
+        for (csv, text) in [
+            (true, &b"1,\"a\"\"b\"\r\n\r\nx,c\r\n2,\"d\r\ne\"\r\n3\n4,\"\""[..]),
+            (false, b"1\ta\\tb\nx\tc\n2\t\\N\n3\n4\t\\\\\n\\.\n"),
+        ] {
+            let whole = decode(csv, 2, &[text]);
+            assert_eq!((whole.0.len(), whole.1.len()), (3, 2), "{whole:?}");
+            for cut in 0..=text.len() {
+                assert_eq!(decode(csv, 2, &[&text[..cut], &text[cut..]]), whole, "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_counted_and_explained_and_the_rows_around_it_stay() {
+        let (rows, bad, line) = decode(true, 2, &[b"1,\"two\nlines\"\nx,b\n2\n3,c,d\n4,\n"]);
+        assert_eq!(rows, ["1|two\nlines", "4|NULL"]);
+        let reasons = [
+            (3, "column \"a\": invalid input syntax for type integer: \"x\"".to_string()),
+            (4, "missing data for column \"b\"".to_string()),
+            (5, "extra data after last expected column".to_string()),
+        ];
+        assert_eq!((bad, line), (reasons.to_vec(), 7));
+    }
+
+    #[test]
+    fn an_empty_line_is_a_row_where_rows_have_one_column() {
+        assert_eq!(decode(true, 1, &[b"1\n\n2\n"]).0, ["1", "NULL", "2"]);
+        assert_eq!(decode(true, 2, &[b"1,a\n\n2,b\n"]).0, ["1|a", "2|b"]);
     }
 }
