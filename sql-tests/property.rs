@@ -152,7 +152,17 @@ impl<'a> Case<'a> {
         chosen.sort_unstable();
         let chosen = chosen.join(", ");
         let having = ["", " HAVING count(*) > 1", " HAVING sum(n) > 4"][random.usize(0..3)];
-        match random.usize(0..8) {
+        let join = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"][random.usize(0..4)];
+        let on = ["a.g = b.g", "a.g = b.g AND a.n < b.n", "a.g + 1 = b.n", "a.s = b.s AND a.f = b.f", "a.s = b.s AND (a.g IS NOT DISTINCT FROM b.g)"]
+            [random.usize(0..5)];
+        let exists = ["EXISTS", "NOT EXISTS"][random.usize(0..2)];
+        match random.usize(0..14) {
+            8 => format!("SELECT a.k, a.n, b.n AS bn, b.s FROM keyed a {join} loose b ON {on}"),
+            9 => format!("SELECT a.g, b.k, a.f FROM {table} a {join} keyed b ON {on}"),
+            10 => format!("SELECT a.k, a.g FROM keyed a WHERE {exists} (SELECT 1 FROM loose b WHERE {on})"),
+            11 => "SELECT a.g, count(*) AS c, sum(b.n) AS sn, max(b.s) AS ms FROM keyed a LEFT JOIN loose b ON a.g = b.g GROUP BY a.g".into(),
+            12 => "SELECT a.k, b.n, c.s FROM keyed a JOIN loose b ON a.g = b.g LEFT JOIN keyed c ON c.n = b.n AND c.k <> a.k WHERE a.n < 3".into(),
+            13 => "SELECT a.k, b.n FROM keyed a, loose b WHERE a.n > b.n AND a.f < b.f AND a.g IN (SELECT g FROM loose WHERE n > 1)".into(),
             0 => format!("SELECT g, n + 1 AS n1, upper(s) AS u FROM {table}{filter}"),
             1 => format!("SELECT g, {chosen} FROM {table}{filter} GROUP BY g{having}"),
             2 => format!("SELECT g, s, {chosen} FROM {table}{filter} GROUP BY g, s{having}"),

@@ -9,7 +9,7 @@ use crate::flow::define::Definition;
 use crate::flow::engine::Engine;
 use crate::flow::time::PartitionTime;
 use crate::log::rows;
-use crate::operator::aggregate::GroupChanges;
+use crate::operator::GroupChanges;
 use crate::operator::assign::Verdicts;
 use crate::state::Batch;
 use crate::types::time::{EventTime, Watermark};

@@ -128,20 +128,20 @@ fn restore_groups(engine: &mut Engine, backend: &dyn Backend) -> Result<()> {
     let watermarks: BTreeMap<ObjectId, Watermark> = engine.streams.iter().map(|(id, s)| (*id, s.watermark())).collect();
     for (id, view) in &mut engine.views {
         let prefix = group_prefix(*id);
-        let mut aggregates = view.flow.aggregates();
+        let mut operators = view.flow.stateful();
         backend.scan(&prefix, &mut |key, value| {
             let broken = || Error::corrupted("a group's key is too short");
             let (operator, rest) = key[prefix.len()..].split_first_chunk::<2>().ok_or_else(broken)?;
             let (_, group_key) = rest.split_first_chunk::<2>().ok_or_else(broken)?;
             let operator = usize::from(u16::from_be_bytes(*operator));
-            let aggregate = aggregates.get_mut(operator).ok_or_else(|| {
+            let found = operators.get_mut(operator).ok_or_else(|| {
                 Error::corrupted(format!(
                     "the checkpoint has state for operator {operator} of object {id}, which has none"
                 ))
             })?;
-            aggregate.restore(group_key, value)
+            found.restore(group_key, value)
         })?;
-        drop(aggregates);
+        drop(operators);
         view.flow.restored(&watermarks);
         view.resume();
     }

@@ -14,19 +14,17 @@ use super::Segment;
 use crate::catalog::ObjectId;
 use crate::catalog::facts::StateFacts;
 use crate::error::Result;
-use crate::operator::aggregate::{Aggregate, GroupChanges};
+use crate::operator::aggregate::Aggregate;
 use crate::operator::assign::{Assign, Late, Verdicts};
-use crate::operator::map::{Map, readable};
-use crate::operator::{Change, Failure, Origin};
+use crate::operator::join::Join;
+use crate::operator::map::Map;
+use crate::operator::{Change, Declared, Failure, GroupChanges, Origin, PARALLEL_ROWS_MIN, Stateful};
 use crate::plan::node::{Node, Operator, Plan};
 use crate::types::delta::Delta;
-use crate::types::time::{Stopwatch, Watermark, display_span};
+use crate::types::time::{Stopwatch, Watermark};
 
 /// Rows that one core takes at a time: enough to amortize a call, few enough to stay in its cache.
 const PIECE_ROWS: usize = 8_192;
-
-/// Below this many rows a step runs on the engine's own thread: waking others costs more.
-const PARALLEL_ROWS_MIN: usize = 4_096;
 
 /// A view's operators.
 #[derive(Debug)]
@@ -53,7 +51,7 @@ enum Running {
     Map(Map),
     Assign(Assign),
     Union(SchemaRef),
-    Aggregate(Box<Aggregate>),
+    Stateful(Box<dyn Stateful>),
 }
 
 /// What a step offers to a view.
@@ -104,8 +102,8 @@ impl Dataflow {
         Ok(outcome)
     }
 
-    /// The aggregations, in plan order: their place is their number in saved keys.
-    pub fn aggregates(&mut self) -> Vec<&mut Aggregate> {
+    /// The operators with state, in plan order: their place is their number in saved keys.
+    pub fn stateful(&mut self) -> Vec<&mut (dyn Stateful + 'static)> {
         let mut found = Vec::new();
         self.root.collect(&mut found);
         found
@@ -113,7 +111,7 @@ impl Dataflow {
 
     /// Takes what changed in operator state since the last call, by operator.
     pub fn freeze(&mut self) -> Vec<GroupChanges> {
-        self.aggregates().into_iter().map(Aggregate::freeze).collect()
+        self.stateful().into_iter().map(Stateful::freeze).collect()
     }
 
     /// After all entries are back: the watermarks of the checkpoint say what is closed.
@@ -143,7 +141,8 @@ impl Stage {
             Operator::Map(map) => Running::Map(map.clone()),
             Operator::Assign(assign) => Running::Assign(assign.clone()),
             Operator::Union => Running::Union(Arc::clone(&node.schema)),
-            Operator::Aggregate(spec) => Running::Aggregate(Box::new(Aggregate::new(spec.clone(), shards)?)),
+            Operator::Aggregate(spec) => Running::Stateful(Box::new(Aggregate::new(spec.clone(), shards)?)),
+            Operator::Join(spec) => Running::Stateful(Box::new(Join::new(spec.clone(), shards)?)),
         };
         Ok(Stage { operator, inputs, streams, self_us: 0 })
     }
@@ -161,11 +160,17 @@ impl Stage {
     }
 
     fn run(&mut self, offer: &Offer<'_>, outcome: &mut Outcome) -> Result<Vec<Change>> {
-        let mut input = Vec::new();
+        let mut inputs = Vec::with_capacity(self.inputs.len());
         for stage in &mut self.inputs {
-            input.extend(stage.run(offer, outcome)?);
+            inputs.push(stage.run(offer, outcome)?);
         }
         let watch = Stopwatch::start();
+        if let Running::Stateful(operator) = &mut self.operator {
+            let output = operator.step(inputs, lowest(&self.streams, offer.watermarks))?;
+            self.self_us += watch.elapsed_us();
+            return Ok(output);
+        }
+        let input: Vec<Change> = inputs.into_iter().flatten().collect();
         let output = match &mut self.operator {
             Running::Source { relation, columns, companions } => read(offer, *relation, columns, companions)?,
             Running::Map(map) => {
@@ -191,49 +196,40 @@ impl Stage {
                 output
             }
             Running::Union(schema) => relabel(input, schema)?,
-            Running::Aggregate(aggregate) => aggregate.step(input, lowest(&self.streams, offer.watermarks))?,
+            Running::Stateful(_) => unreachable!("handled above"),
         };
         self.self_us += watch.elapsed_us();
         Ok(output)
     }
 
-    fn collect<'a>(&'a mut self, found: &mut Vec<&'a mut Aggregate>) {
+    fn collect<'a>(&'a mut self, found: &mut Vec<&'a mut (dyn Stateful + 'static)>) {
         self.inputs.iter_mut().for_each(|input| input.collect(found));
-        if let Running::Aggregate(aggregate) = &mut self.operator {
-            found.push(aggregate);
+        if let Running::Stateful(operator) = &mut self.operator {
+            found.push(operator.as_mut());
         }
     }
 
     fn restored(&mut self, watermarks: &BTreeMap<ObjectId, Watermark>) {
         self.inputs.iter_mut().for_each(|input| input.restored(watermarks));
-        if let Running::Aggregate(aggregate) = &mut self.operator {
-            aggregate.restored(lowest(&self.streams, watermarks));
+        if let Running::Stateful(operator) = &mut self.operator {
+            operator.restored(lowest(&self.streams, watermarks));
         }
     }
 
     fn state(&self, view: &str, facts: &mut Vec<StateFacts>) {
         self.inputs.iter().for_each(|input| input.state(view, facts));
-        let Running::Aggregate(aggregate) = &self.operator else { return };
-        let spec = aggregate.spec();
-        let names = |columns: std::ops::Range<usize>| {
-            columns.map(|c| readable(spec.schema.field(c).name())).collect::<Vec<_>>().join(", ")
-        };
-        let keys = spec.keys.len();
-        let retention = match &spec.window {
-            Some(window) => format!("until the watermark reaches window_end + {}", display_span(window.lateness)),
-            None if keys == 0 => "one entry".into(),
-            None => "none".into(),
-        };
+        let Running::Stateful(operator) = &self.operator else { return };
+        let Declared { operator: name, table, key, value, retention, bounded } = operator.declared();
         facts.push(StateFacts {
             relation: view.to_string(),
-            operator: format!("aggregate {}", facts.len() + 1),
-            table: "groups",
-            key: if keys == 0 { "()".into() } else { names(0..keys) },
-            value: names(keys..keys + spec.calls.len()),
-            bounded: spec.window.is_some() || keys == 0,
+            operator: format!("{name} {}", facts.len() + 1),
+            table,
+            key,
+            value,
             retention,
-            keys: aggregate.groups(),
-            bytes: aggregate.bytes(),
+            bounded,
+            keys: operator.keys(),
+            bytes: operator.bytes(),
         });
     }
 }

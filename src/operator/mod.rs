@@ -3,6 +3,7 @@
 //! In the order a row meets them:
 //! - [`map`]: filter and compute columns, stateless
 //! - [`assign`]: put rows in windows, judge which are late
+//! - [`join`]: rows of two inputs that match, sharded by key group
 //! - [`aggregate`]: groups and their aggregates, sharded by key group
 //!
 //! UNION ALL needs no operator: its inputs' changes are simply all of them.
@@ -11,10 +12,65 @@ use arrow::array::{Int64Array, UInt32Array};
 
 use crate::error::{Error, Result};
 use crate::types::delta::Delta;
+use crate::types::time::Watermark;
 
 pub mod aggregate;
 pub mod assign;
+pub mod join;
 pub mod map;
+
+/// Below this many rows a step runs on the engine's own thread: waking others costs more.
+pub const PARALLEL_ROWS_MIN: usize = 4_096;
+
+/// An operator that remembers. It keeps everything in declared tables; the engine freezes and restores them.
+pub trait Stateful: Send + std::fmt::Debug {
+    /// One step: the changes of each input and the watermark after them; out come the changes of the output.
+    fn step(&mut self, inputs: Vec<Vec<Change>>, watermark: Watermark) -> Result<Vec<Change>>;
+
+    /// What it keeps, by what, and what ends it.
+    fn declared(&self) -> Declared;
+
+    /// Takes what changed since the last call, for the checkpoint.
+    fn freeze(&mut self) -> GroupChanges;
+
+    /// Puts a saved entry back, in the shard that owns it now.
+    fn restore(&mut self, saved: &[u8], value: &[u8]) -> Result<()>;
+
+    /// After the last `restore`: the watermark of the checkpoint.
+    fn restored(&mut self, watermark: Watermark);
+
+    /// Live entries.
+    fn keys(&self) -> u64;
+
+    /// Bytes in memory, measured.
+    fn bytes(&self) -> u64;
+}
+
+/// A table of state, in words (control STATE-1).
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// What the operator is.
+    pub operator: &'static str,
+    /// The table within it.
+    pub table: &'static str,
+    /// What finds an entry.
+    pub key: String,
+    /// What an entry keeps.
+    pub value: String,
+    /// What ends an entry.
+    pub retention: String,
+    /// False if nothing bounds it.
+    pub bounded: bool,
+}
+
+/// Entries for the checkpoint.
+#[derive(Debug, Default)]
+pub struct GroupChanges {
+    /// Key group, key, new value.
+    pub puts: Vec<(u16, Vec<u8>, Vec<u8>)>,
+    /// Key group, key.
+    pub removes: Vec<(u16, Vec<u8>)>,
+}
 
 /// Rows of one piece of input on their way through a view's operators.
 #[derive(Debug, Clone)]

@@ -8,11 +8,13 @@
 //! - [`streaming`]: a continuous query as a tree of operators, or the reason why not
 //! - [`literals`]: string literals read by Postgres' rules
 //! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
+//! - [`join`]: joins of a continuous query
 //! - [`node`]: that tree, and how it prints
 //! - [`read`]: batch queries and their results
 
 pub mod context;
 pub mod hidden;
+mod join;
 pub mod literals;
 pub mod node;
 pub mod provider;

@@ -16,6 +16,7 @@ use arrow::datatypes::SchemaRef;
 use crate::catalog::{ObjectId, Relation};
 use crate::operator::aggregate::{self, Bound};
 use crate::operator::assign::Assign;
+use crate::operator::join;
 use crate::operator::map::Map;
 use crate::sql::statement::Emit;
 use crate::types::time::{Span, display_span};
@@ -72,6 +73,8 @@ pub enum Operator {
     Assign(Assign),
     /// All inputs' changes.
     Union,
+    /// JOIN.
+    Join(join::Spec),
     /// GROUP BY.
     Aggregate(aggregate::Spec),
 }
@@ -138,14 +141,13 @@ impl Node {
     /// Operators whose state nothing bounds, in words; empty if all is bounded.
     pub fn unbounded(&self) -> Vec<String> {
         let mut found = Vec::new();
-        self.visit(&mut |node| {
-            if let Operator::Aggregate(spec) = &node.operator
-                && spec.window.is_none()
-                && !spec.is_global()
-            {
+        self.visit(&mut |node| match &node.operator {
+            Operator::Aggregate(spec) if spec.window.is_none() && !spec.is_global() => {
                 let keys: Vec<&str> = (0..spec.keys.len()).map(|k| spec.schema.field(k).name().as_str()).collect();
                 found.push(format!("one entry per ({}) for ever", keys.join(", ")));
             }
+            Operator::Join(_) => found.push("the rows of both sides of a join for ever".into()),
+            _ => {}
         });
         found
     }
@@ -205,6 +207,9 @@ impl Plan {
                 }
             }
             Operator::Union => f.write_str("Union")?,
+            Operator::Join(spec) => {
+                write!(f, "{spec}   shards: {}", if spec.keys[0].is_empty() { 1 } else { self.shards })?
+            }
             Operator::Aggregate(spec) => {
                 write!(f, "{spec}")?;
                 if !spec.is_global() {

@@ -8,7 +8,10 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::optimize_unions::OptimizeUnions;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
@@ -25,6 +28,9 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
         Arc::new(ReplaceDistinctWithAggregate::new()),
+        Arc::new(DecorrelatePredicateSubquery::new()),
+        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EliminateCrossJoin::new()),
         Arc::new(EliminateDuplicatedExpr::new()),
         Arc::new(PushDownFilter::new()),
         Arc::new(OptimizeProjections::new()),

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, JoinType};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{self as logical, Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::context::{HIDDEN_COLUMNS, Names, Planner, relation_of};
+use super::join;
 use super::node::{Facts, Node, Operator, Plan, WindowFacts};
 use super::relation::{check_name, unknown_option};
 use super::rules;
@@ -198,16 +199,16 @@ pub fn checked(expression: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr
     Ok(done.data)
 }
 
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     planner: &'a Planner,
-    key_groups: u16,
+    pub(super) key_groups: u16,
     emit: Emit,
     lateness: i64,
 }
 
 impl Builder<'_> {
     /// Every plan node that continuous queries have.
-    fn node(&self, plan: &LogicalPlan) -> Result<Node> {
+    pub(super) fn node(&self, plan: &LogicalPlan) -> Result<Node> {
         match plan {
             LogicalPlan::TableScan(scan) => self.source(scan),
             LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
@@ -215,6 +216,7 @@ impl Builder<'_> {
             LogicalPlan::Filter(filter) => self.filter(filter),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
             LogicalPlan::Union(union) => self.union(union),
+            LogicalPlan::Join(join) => join::node(self, join),
             LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<WindowNode>() {
                 Some(window) => self.assign(window),
                 None => Err(refuse(extension.node.name())),
@@ -400,7 +402,7 @@ impl Builder<'_> {
         Ok(columns.expressions.len() - 1)
     }
 
-    fn expression(&self, expression: &Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    pub(super) fn expression(&self, expression: &Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
         if matches!(expression, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)) {
             return Err(refuse("a subquery in an expression"));
         }
@@ -442,7 +444,7 @@ impl<'a> Columns<'a> {
 }
 
 /// A projection, merged into a filter below it. Hidden columns go along.
-fn mapped(input: Node, mut columns: Vec<Arc<dyn PhysicalExpr>>, schema: SchemaRef) -> Node {
+pub(super) fn mapped(input: Node, mut columns: Vec<Arc<dyn PhysicalExpr>>, schema: SchemaRef) -> Node {
     if let Some(selection) = selection(&input) {
         let below = input.inputs.into_iter().next().expect("a map has one input");
         let columns = columns.into_iter().map(|column| redirected(column, &selection)).collect();
@@ -514,7 +516,7 @@ fn redirected(expression: Arc<dyn PhysicalExpr>, selection: &[usize]) -> Arc<dyn
 }
 
 /// Drops hidden columns, so that positions are the logical plan's again.
-fn without_hidden(mut input: Node) -> Node {
+pub(super) fn without_hidden(mut input: Node) -> Node {
     if input.facts.hidden == 0 {
         return input;
     }
@@ -539,17 +541,13 @@ fn unaliased(expression: &Expr) -> &Expr {
     }
 }
 
-fn refuse(construct: &str) -> Error {
+pub(super) fn refuse(construct: &str) -> Error {
     Error::unsupported(format!("{construct} is not supported in a continuous query"))
         .hint("Run it as a SELECT over tables and views, which has all of SQL.")
 }
 
 fn construct(plan: &LogicalPlan) -> String {
     match plan {
-        LogicalPlan::Join(join) if join.on.is_empty() && join.filter.is_none() && join.join_type == JoinType::Inner => {
-            "a cross join".into()
-        }
-        LogicalPlan::Join(join) => format!("a {} join", join.join_type.to_string().to_lowercase()),
         LogicalPlan::Sort(_) => "ORDER BY".into(),
         LogicalPlan::Limit(_) => "LIMIT".into(),
         LogicalPlan::Window(_) => "OVER (...)".into(),

@@ -20,8 +20,9 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::Rows;
 use rayon::prelude::*;
 
-use super::Change;
+use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful};
 use crate::error::Result;
+use crate::operator::map::readable;
 use crate::sql::statement::Emit;
 use crate::types::delta::Delta;
 use crate::types::key::{self, KeyCodec};
@@ -39,10 +40,6 @@ mod shard;
 mod sum;
 
 pub use accumulator::Function;
-pub use shard::GroupChanges;
-
-/// Below this many rows a step runs on the engine's own thread: waking others costs more.
-const PARALLEL_ROWS_MIN: usize = 4_096;
 
 /// What the planner decided about one GROUP BY. Input columns by position.
 #[derive(Debug, Clone)]
@@ -124,17 +121,14 @@ impl Aggregate {
         let shards = (0..shards).map(|number| Shard::new(Arc::clone(&spec), number, shards)).collect::<Result<_>>()?;
         Ok(Aggregate { spec, shards })
     }
+}
 
-    /// What the planner decided.
-    pub fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    /// One step: the input's changes and the watermark after them; out comes the change of the output, deletes first.
-    pub fn step(&mut self, input: Vec<Change>, watermark: Watermark) -> Result<Vec<Change>> {
+impl Stateful for Aggregate {
+    fn step(&mut self, inputs: Vec<Vec<Change>>, watermark: Watermark) -> Result<Vec<Change>> {
+        let input: Vec<Change> = inputs.into_iter().flatten().collect();
         let rows: usize = input.iter().map(|change| change.delta.rows()).sum();
         let parallel = rows >= PARALLEL_ROWS_MIN;
-        let codec = self.codec()?;
+        let codec = self.spec.codec()?;
         let key = |change: Change| self.spec.key(codec.as_ref(), change);
         let keyed: Vec<Keyed> = if parallel {
             input.into_par_iter().map(key).collect::<Result<_>>()?
@@ -149,42 +143,49 @@ impl Aggregate {
         Ok(outputs.into_iter().flatten().map(Change::plain).collect())
     }
 
-    /// Live groups over all shards.
-    pub fn groups(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.groups() as u64).sum()
-    }
-
-    /// Bytes of state in memory.
-    pub fn bytes(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.bytes() as u64).sum()
-    }
-
-    /// Takes what changed since the last call, for the checkpoint.
-    pub fn freeze(&mut self) -> GroupChanges {
-        let mut changes = GroupChanges::default();
-        for shard in &mut self.shards {
-            shard.freeze(&mut changes);
+    fn declared(&self) -> Declared {
+        let spec = &self.spec;
+        let names = |columns: std::ops::Range<usize>| {
+            columns.map(|c| readable(spec.schema.field(c).name())).collect::<Vec<_>>().join(", ")
+        };
+        let keys = spec.keys.len();
+        Declared {
+            operator: "aggregate",
+            table: "groups",
+            key: if keys == 0 { "()".into() } else { names(0..keys) },
+            value: names(keys..keys + spec.calls.len()),
+            retention: match &spec.window {
+                Some(window) => format!("until the watermark reaches window_end + {}", display_span(window.lateness)),
+                None if keys == 0 => "one entry".into(),
+                None => "none".into(),
+            },
+            bounded: spec.window.is_some() || keys == 0,
         }
+    }
+
+    fn freeze(&mut self) -> GroupChanges {
+        let mut changes = GroupChanges::default();
+        self.shards.iter_mut().for_each(|shard| shard.freeze(&mut changes));
         changes
     }
 
-    /// Puts a saved entry back, in the shard that owns it now.
-    pub fn restore(&mut self, saved_key: &[u8], value: &[u8]) -> Result<()> {
-        let (group_key, _) = shard::split_saved(saved_key)?;
+    fn restore(&mut self, saved: &[u8], value: &[u8]) -> Result<()> {
+        let (group_key, _) = shard::split_saved(saved)?;
         let group = key::group(key::hash(group_key), self.spec.key_groups);
         let owner = key::shard(group, self.spec.key_groups, self.shards.len());
-        self.shards[owner].restore(saved_key, value)
+        self.shards[owner].restore(saved, value)
     }
 
-    /// After the last `restore`: the watermark of the checkpoint decides which groups are in the view.
-    pub fn restored(&mut self, watermark: Watermark) {
-        for shard in &mut self.shards {
-            shard.restored(watermark);
-        }
+    fn restored(&mut self, watermark: Watermark) {
+        self.shards.iter_mut().for_each(|shard| shard.restored(watermark));
     }
 
-    fn codec(&self) -> Result<Option<KeyCodec>> {
-        self.spec.codec()
+    fn keys(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.groups() as u64).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.bytes() as u64).sum()
     }
 }
 

@@ -11,21 +11,13 @@ use super::accumulator::{Accumulator, Input, take_i64};
 use super::groups::Groups;
 use super::{Bound, Keyed, Spec};
 use crate::error::{Error, Result};
+use crate::operator::GroupChanges;
 use crate::operator::assign::micros;
 use crate::sql::statement::Emit;
 use crate::types::delta::Delta;
 use crate::types::key::{self, KeyCodec};
 use crate::types::time::{EventTime, Watermark};
 use crate::window::{closed, late};
-
-/// Entries for the checkpoint: keys are a group's key, or one value below it (see [`saved_key`]).
-#[derive(Debug, Default)]
-pub struct GroupChanges {
-    /// Key group, key, new value.
-    pub puts: Vec<(u16, Vec<u8>, Vec<u8>)>,
-    /// Key group, key.
-    pub removes: Vec<(u16, Vec<u8>)>,
-}
 
 /// Groups and their state. Every `Vec` is indexed by group number.
 #[derive(Debug)]

@@ -1,0 +1,228 @@
+//! JOIN: rows of two inputs that match, kept right while rows come and go on both sides.
+//!
+//! ```text
+//! Δ(L ⋈ R) = ΔL ⋈ R  +  (L + ΔL) ⋈ ΔR
+//!
+//! outer and anti joins also count: each stored row knows how many rows of the other side it matches.
+//! 0 → n   its padded row goes      (matched, no longer alone)
+//! n → 0   its padded row comes back
+//! ```
+//!
+//! Bilinear form: Budiu et al., "DBSP", VLDB 2023. Counting matches instead of asking whether a key is present keeps
+//! padding right under deletes, duplicates and residual conditions (pitfalls J-01 to J-04). Both sides are stored by row;
+//! equal rows are one entry with a count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::row::Rows;
+use datafusion::physical_expr::PhysicalExpr;
+use rayon::prelude::*;
+
+use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful};
+use crate::error::Result;
+use crate::operator::map::readable;
+use crate::types::delta::Delta;
+use crate::types::key::{self, KeyCodec};
+use crate::types::time::Watermark;
+use shard::Shard;
+
+mod shard;
+mod side;
+
+/// Which rows come out. Right-hand variants are planned as left-hand ones with the inputs exchanged, except where both count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Matching pairs.
+    Inner,
+    /// Matching pairs, and left rows without a match.
+    Left,
+    /// Matching pairs, and right rows without a match.
+    Right,
+    /// Matching pairs, and rows of both sides without a match.
+    Full,
+    /// Left rows with a match.
+    LeftSemi,
+    /// Left rows without a match.
+    LeftAnti,
+    /// Right rows with a match.
+    RightSemi,
+    /// Right rows without a match.
+    RightAnti,
+}
+
+/// What the planner decided about one join.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Which rows come out.
+    pub kind: Kind,
+    /// Key columns of each input; without any, every row meets every row.
+    pub keys: [Vec<usize>; 2],
+    /// NULL keys are equal (IS NOT DISTINCT FROM).
+    pub null_equals_null: bool,
+    /// The rest of ON, over left and right columns.
+    pub residual: Option<Arc<dyn PhysicalExpr>>,
+    /// Columns of each input.
+    pub inputs: [SchemaRef; 2],
+    /// Left and right columns, for the residual and for pairs.
+    pub pair: SchemaRef,
+    /// Output columns.
+    pub schema: SchemaRef,
+    /// Key groups, fixed for the life of the view.
+    pub key_groups: u16,
+}
+
+/// The running operator.
+#[derive(Debug)]
+pub struct Join {
+    spec: Arc<Spec>,
+    shards: Vec<Shard>,
+}
+
+/// One input's rows of a step, with the bytes of their keys.
+struct Keyed {
+    delta: Delta,
+    keys: Option<Rows>,
+    hashes: Vec<u64>,
+    /// False where a NULL key matches nothing.
+    matchable: Vec<bool>,
+}
+
+impl Kind {
+    /// Left rows without a match come out with NULLs.
+    fn pads(self, side: usize) -> bool {
+        matches!((self, side), (Kind::Left | Kind::Full, 0) | (Kind::Right | Kind::Full, 1))
+    }
+
+    /// Rows of one side alone come out: the side, and whether with or without a match.
+    fn single(self) -> Option<(usize, bool)> {
+        match self {
+            Kind::LeftSemi => Some((0, true)),
+            Kind::LeftAnti => Some((0, false)),
+            Kind::RightSemi => Some((1, true)),
+            Kind::RightAnti => Some((1, false)),
+            _ => None,
+        }
+    }
+}
+
+impl Join {
+    /// An operator without rows, on this many shards; a join without keys has one.
+    pub fn new(spec: Spec, shards: usize) -> Result<Self> {
+        let shards = if spec.keys[0].is_empty() { 1 } else { shards };
+        let spec = Arc::new(spec);
+        let shards = (0..shards).map(|number| Shard::new(Arc::clone(&spec), number, shards)).collect::<Result<_>>()?;
+        Ok(Join { spec, shards })
+    }
+}
+
+impl Stateful for Join {
+    fn step(&mut self, inputs: Vec<Vec<Change>>, _watermark: Watermark) -> Result<Vec<Change>> {
+        let rows: usize = inputs.iter().flatten().map(|change| change.delta.rows()).sum();
+        let mut keyed = Vec::with_capacity(2);
+        for (side, changes) in inputs.into_iter().enumerate() {
+            let deltas: Vec<Delta> = changes.into_iter().map(|change| change.delta).filter(|d| !d.is_empty()).collect();
+            keyed.push(match deltas.is_empty() {
+                true => None,
+                false => Some(self.spec.key(side, Delta::concat(&self.spec.inputs[side], &deltas)?)?),
+            });
+        }
+        let [left, right] = [keyed[0].as_ref(), keyed[1].as_ref()];
+        let outputs: Vec<Vec<Delta>> = if rows >= PARALLEL_ROWS_MIN && self.shards.len() > 1 {
+            self.shards.par_iter_mut().map(|shard| shard.step(left, right)).collect::<Result<_>>()?
+        } else {
+            self.shards.iter_mut().map(|shard| shard.step(left, right)).collect::<Result<_>>()?
+        };
+        Ok(outputs.into_iter().flatten().map(Change::plain).collect())
+    }
+
+    fn declared(&self) -> Declared {
+        let names = |side: usize| {
+            let schema = &self.spec.inputs[side];
+            schema.fields().iter().map(|field| readable(field.name())).collect::<Vec<_>>().join(", ")
+        };
+        Declared {
+            operator: "join",
+            table: "rows",
+            key: "side, row".into(),
+            value: format!("count, matches of ({}) and ({})", names(0), names(1)),
+            retention: "none".into(),
+            bounded: false,
+        }
+    }
+
+    fn freeze(&mut self) -> GroupChanges {
+        let mut changes = GroupChanges::default();
+        self.shards.iter_mut().for_each(|shard| shard.freeze(&mut changes));
+        changes
+    }
+
+    fn restore(&mut self, saved: &[u8], value: &[u8]) -> Result<()> {
+        let shards = self.shards.len();
+        let owner = self.shards[0].owner_of(saved, shards)?;
+        self.shards[owner].restore(saved, value)
+    }
+
+    fn restored(&mut self, _watermark: Watermark) {}
+
+    fn keys(&self) -> u64 {
+        self.shards.iter().map(Shard::entries).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.shards.iter().map(Shard::bytes).sum()
+    }
+}
+
+impl Spec {
+    /// The codec of the key columns; `None` without keys.
+    fn codec(&self) -> Result<Option<KeyCodec>> {
+        let types: Vec<DataType> = self.keys[0].iter().map(|c| self.inputs[0].field(*c).data_type().clone()).collect();
+        if types.is_empty() { Ok(None) } else { Ok(Some(KeyCodec::new(&types)?)) }
+    }
+
+    fn key(&self, side: usize, delta: Delta) -> Result<Keyed> {
+        let rows = delta.rows();
+        let columns: Vec<ArrayRef> = self.keys[side].iter().map(|c| Arc::clone(delta.batch.column(*c))).collect();
+        let nulls: Vec<_> = columns.iter().filter_map(|column| column.logical_nulls()).collect();
+        let known = |row: usize| self.null_equals_null || nulls.iter().all(|nulls| nulls.is_valid(row));
+        let matchable = (0..rows).map(known).collect();
+        let (keys, hashes) = match self.codec()? {
+            None => (None, vec![key::hash(&[]); rows]),
+            Some(codec) => {
+                let keys = codec.encode(&columns)?;
+                let hashes = keys.iter().map(|row| key::hash(row.as_ref())).collect();
+                (Some(keys), hashes)
+            }
+        };
+        Ok(Keyed { delta, keys, hashes, matchable })
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Inner => "inner",
+            Kind::Left => "left",
+            Kind::Right => "right",
+            Kind::Full => "full",
+            Kind::LeftSemi => "left semi",
+            Kind::LeftAnti => "left anti",
+            Kind::RightSemi => "right semi",
+            Kind::RightAnti => "right anti",
+        };
+        write!(f, "Join: {kind}")?;
+        let equal = if self.null_equals_null { "is not distinct from" } else { "=" };
+        let name = |side: usize, i: usize| readable(self.inputs[side].field(self.keys[side][i]).name());
+        let on: Vec<String> =
+            (0..self.keys[0].len()).map(|i| format!("{} {equal} {}", name(0, i), name(1, i))).collect();
+        let residual = self.residual.as_ref().map(|residual| readable(&residual.to_string()));
+        let on: Vec<String> = on.into_iter().chain(residual).collect();
+        if !on.is_empty() {
+            write!(f, " on {}", on.join(" and "))?;
+        }
+        f.write_str("   state: rows of both sides, unbounded")
+    }
+}
