@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench flights [-- PATH]`; PATH defaults to the file named by `HIGHWATER_FLIGHTS`, else the sample.
 
+#![allow(clippy::disallowed_methods, reason = "measuring time is what a bench is for")]
+
 use std::sync::Arc;
 use std::time::Instant;
 

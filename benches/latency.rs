@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench latency`
 
+#![allow(clippy::disallowed_methods, reason = "measuring time is what a bench is for")]
+
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;

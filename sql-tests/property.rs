@@ -153,8 +153,13 @@ impl<'a> Case<'a> {
         let chosen = chosen.join(", ");
         let having = ["", " HAVING count(*) > 1", " HAVING sum(n) > 4"][random.usize(0..3)];
         let join = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"][random.usize(0..4)];
-        let on = ["a.g = b.g", "a.g = b.g AND a.n < b.n", "a.g + 1 = b.n", "a.s = b.s AND a.f = b.f", "a.s = b.s AND (a.g IS NOT DISTINCT FROM b.g)"]
-            [random.usize(0..5)];
+        let on = [
+            "a.g = b.g",
+            "a.g = b.g AND a.n < b.n",
+            "a.g + 1 = b.n",
+            "a.s = b.s AND a.f = b.f",
+            "a.s = b.s AND (a.g IS NOT DISTINCT FROM b.g)",
+        ][random.usize(0..5)];
         let exists = ["EXISTS", "NOT EXISTS"][random.usize(0..2)];
         match random.usize(0..14) {
             8 => format!("SELECT a.k, a.n, b.n AS bn, b.s FROM keyed a {join} loose b ON {on}"),

@@ -73,6 +73,8 @@ pub enum Kind {
     OutOfRange,
     /// Division by zero (22012).
     DivisionByZero,
+    /// Another transaction changed a row that this one has read (40001).
+    SerializationFailure,
     /// A statement that is not allowed in this transaction state (25001).
     ActiveTransaction,
     /// The transaction is aborted until ROLLBACK (25P02).
@@ -121,6 +123,7 @@ impl Kind {
             Kind::DatetimeOverflow => "22008",
             Kind::OutOfRange => "22003",
             Kind::DivisionByZero => "22012",
+            Kind::SerializationFailure => "40001",
             Kind::ActiveTransaction => "25001",
             Kind::InFailedTransaction => "25P02",
             Kind::Cancelled => "57014",

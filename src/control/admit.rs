@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::DataType;
+use arrow::util::display::array_value_to_string;
 
 use super::command::{Change, Reply};
 use crate::catalog::{ObjectId, Relation};
@@ -12,6 +14,7 @@ use crate::error::{Error, Kind, Result};
 use crate::flow::engine::Engine;
 use crate::flow::{BadLine, Input, Mark};
 use crate::types::delta::Delta;
+use crate::types::key::KeyCodec;
 
 /// Rows of an epoch at most: what one publish waits for.
 pub const EPOCH_ROWS_MAX: usize = 262_144;
@@ -27,8 +30,8 @@ pub struct Admission {
     pub durable: bool,
     /// Who waits for it.
     pub writers: Vec<Reply<u64>>,
-    /// Keys that this epoch has inserted (true) or deleted (false) so far.
-    keys: BTreeMap<ObjectId, HashMap<Box<[u8]>, bool>>,
+    /// Rows by key as this epoch leaves them so far; `None` is deleted.
+    rows_by_key: BTreeMap<ObjectId, HashMap<Box<[u8]>, Option<Box<[u8]>>>>,
 }
 
 impl Admission {
@@ -44,13 +47,13 @@ impl Admission {
         row_ids: &mut BTreeMap<ObjectId, i64>,
         changes: Vec<(ObjectId, Change)>,
     ) -> Result<()> {
-        let keys_before = self.keys.clone();
+        let before = self.rows_by_key.clone();
         let mut deltas = Vec::with_capacity(changes.len());
         for (id, change) in changes {
             match self.check(engine, row_ids, id, change) {
                 Ok(delta) => deltas.push((id, delta)),
                 Err(error) => {
-                    self.keys = keys_before;
+                    self.rows_by_key = before;
                     return Err(error);
                 }
             }
@@ -94,46 +97,60 @@ impl Admission {
             Change::Insert(batch) => Delta::inserts(numbered(&relation, row_ids, batch)?),
             Change::Replace(delta) => delta,
         };
-        if relation.key.is_some() && relation.hidden == 0 {
+        if relation.key.is_some() {
             self.check_keys(engine, &relation, &delta)?;
         }
         Ok(delta)
     }
 
-    /// Each key once: against the table, and against what this epoch has done so far.
+    /// Against the table and what this epoch has done so far: an inserted key must be new, a deleted row must be there as
+    /// the statement saw it.
     fn check_keys(&mut self, engine: &Engine, relation: &Relation, delta: &Delta) -> Result<()> {
         let store = engine.store(relation.id).expect("tables have a store");
-        let encoded = store.keys(&delta.batch)?;
-        let epoch = self.keys.entry(relation.id).or_default();
+        let keys = store.keys(&delta.batch)?;
+        let types: Vec<DataType> = relation.schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        let codec = KeyCodec::new(&types)?;
+        let rows = codec.encode(delta.batch.columns())?;
+        let epoch = self.rows_by_key.entry(relation.id).or_default();
         for row in 0..delta.rows() {
-            let key = encoded.row(row).data();
-            let there = epoch.get(key).copied().unwrap_or_else(|| store.contains(key));
-            let inserts = delta.weight(row) > 0;
-            if inserts && there {
-                let columns = relation.key.as_ref().expect("checked by the caller");
-                let name = |c: &usize| relation.schema.field(*c).name().clone();
-                let value = |c: &usize| {
-                    arrow::util::display::array_value_to_string(delta.batch.column(*c), row).unwrap_or_default()
-                };
-                let join = |parts: Vec<String>| parts.join(", ");
-                return Err(Error::new(
-                    Kind::UniqueViolation,
-                    format!("duplicate key value violates the primary key of \"{}\"", relation.name),
-                )
-                .detail(format!(
-                    "Key ({})=({}) already exists.",
-                    join(columns.iter().map(name).collect()),
-                    join(columns.iter().map(value).collect())
-                )));
+            let key = keys.row(row).data();
+            let there: Option<Box<[u8]>> = match epoch.get(key) {
+                Some(known) => known.clone(),
+                None => match store.row(key) {
+                    Some(stored) => Some(codec.encode(stored.columns())?.row(0).data().into()),
+                    None => None,
+                },
+            };
+            let own = rows.row(row).data();
+            if delta.weight(row) > 0 {
+                if there.is_some() {
+                    return Err(duplicate(relation, delta, row));
+                }
+                epoch.insert(key.into(), Some(own.into()));
+            } else {
+                if there.as_deref() != Some(own) {
+                    return Err(Error::new(
+                        Kind::SerializationFailure,
+                        "could not serialize access due to concurrent update",
+                    )
+                    .detail(format!("A row of \"{}\" was changed after this statement had read it.", relation.name))
+                    .hint("Run the transaction again."));
+                }
+                epoch.insert(key.into(), None);
             }
-            if !inserts && !there {
-                return Err(Error::new(Kind::NotInPrerequisiteState, "a row changed while the statement ran")
-                    .hint("Run the statement again."));
-            }
-            epoch.insert(key.into(), inserts);
         }
         Ok(())
     }
+}
+
+fn duplicate(relation: &Relation, delta: &Delta, row: usize) -> Error {
+    let columns = relation.key.as_ref().expect("only keyed tables are checked");
+    let name = |c: &usize| relation.schema.field(*c).name().clone();
+    let value = |c: &usize| array_value_to_string(delta.batch.column(*c), row).unwrap_or_default();
+    let join = |parts: Vec<String>| parts.join(", ");
+    let (names, values) = (join(columns.iter().map(name).collect()), join(columns.iter().map(value).collect()));
+    Error::new(Kind::UniqueViolation, format!("duplicate key value violates the primary key of \"{}\"", relation.name))
+        .detail(format!("Key ({names})=({values}) already exists."))
 }
 
 /// Adds the hidden row number to rows of a table without a key.

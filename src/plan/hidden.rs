@@ -22,7 +22,7 @@ pub(super) fn expand_star(names: &Names<'_>, query: &Query) -> Result<Query> {
     bare.having = None;
     bare.group_by = datafusion::sql::sqlparser::ast::GroupByExpr::Expressions(Vec::new(), Vec::new());
     bare.qualify = None;
-    shown.body = Box::new(SetExpr::Select(Box::new(bare)));
+    *shown.body = SetExpr::Select(Box::new(bare));
     (shown.order_by, shown.limit_clause, shown.fetch) = (None, None, None);
     let plan = names.without_hidden().query(&shown, &[])?;
     let columns: Vec<SelectItem> = plan

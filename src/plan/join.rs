@@ -48,27 +48,9 @@ pub(super) fn node(builder: &Builder<'_>, join: &logical::Join) -> Result<Node> 
         None => None,
         Some(filter) => Some(residual(builder, filter, join, &inputs, widths)?),
     };
-    let append_only = inputs.iter().all(|input| input.facts.append_only);
     let schemas: [SchemaRef; 2] = [Arc::clone(&inputs[0].schema), Arc::clone(&inputs[1].schema)];
-    let (schema, own): (SchemaRef, Vec<usize>) = match kind {
-        Kind::LeftSemi | Kind::LeftAnti => (Arc::clone(&schemas[0]), (0..widths[0]).collect()),
-        Kind::RightSemi | Kind::RightAnti => (Arc::clone(&schemas[1]), (0..widths[1]).collect()),
-        _ => {
-            let right = schemas[0].fields().len();
-            (nullable(&pair), (0..widths[0]).chain(right..right + widths[1]).collect())
-        }
-    };
-    let key = match kind {
-        // Rows of one side alone keep that side's key.
-        Kind::LeftSemi | Kind::LeftAnti => inputs[0].facts.key.clone(),
-        Kind::RightSemi | Kind::RightAnti => inputs[1].facts.key.clone(),
-        _ => None,
-    };
-    let facts = Facts {
-        append_only: append_only && matches!(kind, Kind::Inner | Kind::LeftSemi | Kind::RightSemi),
-        key,
-        ..Facts::default()
-    };
+    let (schema, own) = output(kind, &schemas, &pair, widths);
+    let facts = facts(kind, &inputs);
     let spec = Spec {
         kind,
         keys,
@@ -86,6 +68,32 @@ pub(super) fn node(builder: &Builder<'_>, join: &logical::Join) -> Result<Node> 
     let columns =
         own.iter().map(|c| Arc::new(Column::new(schema.field(*c).name(), *c)) as Arc<dyn PhysicalExpr>).collect();
     Ok(mapped(node, columns, plain_schema(&join.schema)))
+}
+
+/// Columns that come out, and which of them are the logical plan's.
+fn output(kind: Kind, schemas: &[SchemaRef; 2], pair: &Schema, widths: [usize; 2]) -> (SchemaRef, Vec<usize>) {
+    match kind {
+        Kind::LeftSemi | Kind::LeftAnti => (Arc::clone(&schemas[0]), (0..widths[0]).collect()),
+        Kind::RightSemi | Kind::RightAnti => (Arc::clone(&schemas[1]), (0..widths[1]).collect()),
+        _ => {
+            let right = schemas[0].fields().len();
+            (nullable(pair), (0..widths[0]).chain(right..right + widths[1]).collect())
+        }
+    }
+}
+
+fn facts(kind: Kind, inputs: &[Node]) -> Facts {
+    let append_only = inputs.iter().all(|input| input.facts.append_only);
+    Facts {
+        append_only: append_only && matches!(kind, Kind::Inner | Kind::LeftSemi | Kind::RightSemi),
+        // Rows of one side alone keep that side's key.
+        key: match kind {
+            Kind::LeftSemi | Kind::LeftAnti => inputs[0].facts.key.clone(),
+            Kind::RightSemi | Kind::RightAnti => inputs[1].facts.key.clone(),
+            _ => None,
+        },
+        ..Facts::default()
+    }
 }
 
 /// The input with its key expressions as columns, and where they are.

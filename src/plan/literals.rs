@@ -62,6 +62,10 @@ fn value(text: &[u8], data_type: &DataType) -> Option<Result<ScalarValue, field:
         DataType::Int64 => whole("bigint", i64::MIN, i64::MAX).map(|v| ScalarValue::Int64(Some(v))),
         DataType::Float64 => field::float(text, "double precision").map(|v| ScalarValue::Float64(Some(v))),
         DataType::Boolean => field::boolean(text).map(|v| ScalarValue::Boolean(Some(v))),
+        DataType::Binary => {
+            let mut bytes = Vec::new();
+            field::bytea(text, &mut bytes).map(|()| ScalarValue::Binary(Some(bytes)))
+        }
         DataType::Date32 => field::date(text).map(|v| ScalarValue::Date32(Some(v))),
         DataType::Time64(TimeUnit::Microsecond) => field::time(text).map(|v| ScalarValue::Time64Microsecond(Some(v))),
         DataType::Decimal128(precision, scale) => {

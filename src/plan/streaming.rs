@@ -29,7 +29,7 @@ use crate::types::key::KEY_GROUPS_DEFAULT;
 use crate::view::store::Identity;
 
 /// WITH (...) of a view.
-const OPTIONS: [&str; 3] = ["parallelism", "max_parallelism", "state_backend"];
+const OPTIONS: [&str; 2] = ["parallelism", "max_parallelism"];
 
 /// Shards of an operator at most: more than key groups would be idle.
 const SHARDS_MAX: usize = KEY_GROUPS_DEFAULT as usize;

@@ -181,6 +181,8 @@ impl Session {
         // Assignment casts: what Postgres does between a query's types and the table's.
         let casts = plan.schema().iter().zip(target.fields()).map(|((qualifier, field), wanted)| {
             let column = Expr::Column((qualifier, field).into());
+            let rounds = field.data_type().is_floating() && wanted.data_type().is_integer();
+            let column = if rounds { datafusion::prelude::round(vec![column]) } else { column };
             if field.data_type() == wanted.data_type() {
                 Ok(column)
             } else {
@@ -235,9 +237,18 @@ impl Session {
         parameters: &[Option<FieldRef>],
         verb: &str,
     ) -> Result<(LogicalPlanBuilder, Arc<Relation>)> {
-        // A writer looks at the latest rows, also inside a transaction: the control thread checks that they still hold.
-        let names = self.server.planner().names(self.server.planner().latest(), text).with_hidden();
+        // The rows of the snapshot: the control thread checks that they still hold when they are written.
+        let names = self.server.planner().names(self.snapshot(), text).with_hidden();
         let relation = self.target_in(names.published(), name, verb)?;
+        if let Transaction::Open { changes, .. } = &self.state().transaction
+            && changes.iter().any(|(changed, _)| *changed == relation.id)
+        {
+            return Err(Error::unsupported(format!(
+                "{verb} of \"{name}\", which this transaction has already changed, is not supported"
+            ))
+            .detail("A transaction does not see its own changes before COMMIT.")
+            .hint("COMMIT first, or do it in one statement."));
+        }
         if relation.append_only {
             return Err(Error::new(Kind::WrongObjectType, format!("{verb} is not possible on stream \"{name}\""))
                 .hint("Rows of a stream only arrive; use CREATE TABLE for rows that change."));

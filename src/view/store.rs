@@ -57,6 +57,8 @@ pub struct Store {
 struct Finder {
     columns: Vec<usize>,
     codec: KeyCodec,
+    /// Encodes whole rows; absent if the key is the whole row.
+    whole: Option<KeyCodec>,
     index: HashTable<Place>,
 }
 
@@ -103,7 +105,9 @@ impl Store {
             None
         } else {
             let types: Vec<DataType> = columns.iter().map(|c| schema.field(*c).data_type().clone()).collect();
-            Some(Finder { columns, codec: KeyCodec::new(&types)?, index: HashTable::new() })
+            let all: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+            let whole = if identity == Identity::Row { None } else { Some(KeyCodec::new(&all)?) };
+            Some(Finder { columns, codec: KeyCodec::new(&types)?, whole, index: HashTable::new() })
         };
         Ok(Store {
             schema,
@@ -117,7 +121,7 @@ impl Store {
         })
     }
 
-    /// Applies changes in order. A delete of a row that is not there is an error that names the row's key: counts never
+    /// Applies changes. A delete of a row that is not there is an error that names the row's key: counts never
     /// go negative in silence (pitfall A-15).
     pub fn apply(&mut self, changes: &[Delta]) -> Result<()> {
         let changes: Vec<Delta> = changes.iter().filter(|c| !c.is_empty()).cloned().collect();
@@ -133,11 +137,12 @@ impl Store {
         applied
     }
 
-    /// True if a live row has these key bytes.
-    pub fn contains(&self, key_bytes: &[u8]) -> bool {
-        let Some(finder) = &self.finder else { return false };
+    /// The row with these key bytes, as a batch of one.
+    pub fn row(&self, key_bytes: &[u8]) -> Option<RecordBatch> {
+        let finder = self.finder.as_ref()?;
         let hash = key::hash(key_bytes);
-        finder.index.find(hash, |place| place.hash == hash && self.key_at(*place) == key_bytes).is_some()
+        let place = finder.index.find(hash, |place| place.hash == hash && self.key_at(*place) == key_bytes)?;
+        Some(self.chunk(place.slot).batch.slice(place.row as usize, 1))
     }
 
     /// The key bytes of each row, as the index sees them. Only for keyed stores.
@@ -223,42 +228,42 @@ impl Store {
         self.append(batch, None)
     }
 
+    /// Net changes: deletes, each of which must find its row, then inserts. Within an epoch the order of a row's deletes and
+    /// inserts means nothing, since shards hand their changes on one after the other.
     fn apply_keyed(&mut self, finder: &mut Finder, all: &Delta) -> Result<()> {
-        let keys = finder.codec.encode(&columns_of(&all.batch, &finder.columns))?;
-        let mut pending = Pending::default();
-        let mut owed: Vec<u32> = Vec::new();
-        for row in 0..all.rows() {
-            let key = keys.row(row);
-            let (bytes, weight) = (key.as_ref(), all.weight(row));
+        let net = if all.weights.is_some() { finder.net(all)? } else { all.clone() };
+        let keys = finder.codec.encode(&columns_of(&net.batch, &finder.columns))?;
+        for row in (0..net.rows()).filter(|row| net.weight(*row) < 0) {
+            let bytes = keys.row(row).data();
             let hash = key::hash(bytes);
-            for _ in weight..0 {
-                if !pending.remove(hash, bytes, &keys) && !self.remove(finder, hash, bytes) {
-                    owed.push(row as u32);
+            for _ in net.weight(row)..0 {
+                if !self.remove(finder, hash, bytes) {
+                    return Err(self.broken("a row was deleted that is not there", &net.batch, row));
                 }
             }
-            for _ in 0..weight {
-                if let Some(at) = owed.iter().position(|o| keys.row(*o as usize).as_ref() == bytes)
-                    && self.identity == Identity::Row
-                {
-                    owed.swap_remove(at);
-                    continue;
+        }
+        let mut inserted: Vec<u32> = Vec::with_capacity(net.rows());
+        let mut new: HashTable<(u64, u32)> = HashTable::new();
+        for row in (0..net.rows()).filter(|row| net.weight(*row) > 0) {
+            if self.identity != Identity::Row {
+                let bytes = keys.row(row).data();
+                let hash = key::hash(bytes);
+                let again =
+                    new.find(hash, |(h, other)| *h == hash && keys.row(*other as usize).data() == bytes).is_some();
+                if again || net.weight(row) > 1 || self.has(finder, hash, bytes) {
+                    return Err(self.broken("two rows have the same key", &net.batch, row));
                 }
-                if self.identity != Identity::Row && (pending.has(hash, bytes, &keys) || self.has(finder, hash, bytes))
-                {
-                    return Err(self.broken("two rows have the same key", &all.batch, row));
-                }
-                pending.insert(hash, row as u32, &keys);
+                new.insert_unique(hash, (hash, row as u32), |(h, _)| *h);
             }
+            inserted.extend(std::iter::repeat_n(row as u32, net.weight(row) as usize));
         }
-        if let Some(row) = owed.first() {
-            return Err(self.broken("a row was deleted that is not there", &all.batch, *row as usize));
+        if inserted.is_empty() {
+            return self.compact(finder);
         }
-        let kept = UInt32Array::from_iter_values(pending.kept());
-        if kept.is_empty() {
-            self.compact(finder)?;
-            return Ok(());
-        }
-        let batch = compute::take_record_batch(&all.batch, &kept)?;
+        let batch = match net.weights {
+            None => net.batch,
+            Some(_) => compute::take_record_batch(&net.batch, &UInt32Array::from(inserted))?,
+        };
         let keys = finder.codec.encode(&columns_of(&batch, &finder.columns))?;
         self.append(batch, Some((finder, keys)))
     }
@@ -444,42 +449,29 @@ impl Store {
     }
 }
 
-/// Rows that one `apply` has inserted and not deleted again.
-#[derive(Default)]
-struct Pending {
-    rows: Vec<Option<u32>>,
-    index: HashTable<(u64, u32)>,
-}
-
-impl Pending {
-    fn insert(&mut self, hash: u64, row: u32, _keys: &Rows) {
-        self.index.insert_unique(hash, (hash, self.rows.len() as u32), |(hash, _)| *hash);
-        self.rows.push(Some(row));
-    }
-
-    fn has(&self, hash: u64, bytes: &[u8], keys: &Rows) -> bool {
-        self.index.find(hash, |(h, at)| *h == hash && self.key(*at, keys) == bytes).is_some()
-    }
-
-    fn remove(&mut self, hash: u64, bytes: &[u8], keys: &Rows) -> bool {
-        let Ok(entry) = self.index.find_entry(hash, |(h, at)| {
-            let row = self.rows[*at as usize].expect("the index holds kept rows only");
-            *h == hash && keys.row(row as usize).data() == bytes
-        }) else {
-            return false;
-        };
-        let ((_, at), _) = entry.remove();
-        self.rows[at as usize] = None;
-        true
-    }
-
-    fn key<'a>(&self, at: u32, keys: &'a Rows) -> &'a [u8] {
-        let row = self.rows[at as usize].expect("the index holds kept rows only");
-        keys.row(row as usize).data()
-    }
-
-    fn kept(&self) -> impl Iterator<Item = u32> + '_ {
-        self.rows.iter().filter_map(|row| *row)
+impl Finder {
+    /// Each distinct row once, with the sum of its weights; rows that cancel out are gone.
+    fn net(&self, all: &Delta) -> Result<Delta> {
+        let rows = self.whole.as_ref().unwrap_or(&self.codec).encode(all.batch.columns())?;
+        let mut index: HashTable<(u64, u32)> = HashTable::with_capacity(all.rows());
+        let mut firsts: Vec<u32> = Vec::new();
+        let mut weights: Vec<i64> = Vec::new();
+        for row in 0..all.rows() {
+            let bytes = rows.row(row).data();
+            let hash = key::hash(bytes);
+            let same = |(h, at): &(u64, u32)| *h == hash && rows.row(firsts[*at as usize] as usize).data() == bytes;
+            if let Some((_, at)) = index.find(hash, same) {
+                weights[*at as usize] += all.weight(row);
+                continue;
+            }
+            index.insert_unique(hash, (hash, firsts.len() as u32), |(h, _)| *h);
+            firsts.push(row as u32);
+            weights.push(all.weight(row));
+        }
+        let kept: Vec<usize> = (0..weights.len()).filter(|at| weights[*at] != 0).collect();
+        let taken = UInt32Array::from_iter_values(kept.iter().map(|at| firsts[*at]));
+        let batch = compute::take_record_batch(&all.batch, &taken)?;
+        Ok(Delta::weighted(batch, kept.into_iter().map(|at| weights[at]).collect()))
     }
 }
 
