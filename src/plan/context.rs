@@ -136,6 +136,7 @@ impl Names<'_> {
     /// The logical plan of a query. `parameters` are the types of `$1..` that are known already.
     pub fn query(&self, query: &ast::Query, parameters: &[Option<FieldRef>]) -> Result<LogicalPlan> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
+        sql::check_set_operations(query)?;
         let query = if self.hidden { hidden::expand_star(self, query)? } else { query.clone() };
         let statement = ast::Statement::Query(Box::new(query));
         Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)

@@ -18,6 +18,7 @@ mod drop;
 mod names;
 mod options;
 mod reader;
+mod set_operations;
 mod settings;
 mod show;
 mod span;
@@ -39,6 +40,7 @@ use datafusion::sql::sqlparser::{
 };
 
 pub use names::output_names;
+pub use set_operations::check_set_operations;
 pub use span::{parse_span, span_of};
 pub use types::arrow_type;
 pub use window_call::{WindowCall, WindowKind, window_call};
