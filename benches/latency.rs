@@ -44,6 +44,7 @@ fn main() {
             report(&format!("simple,   synchronous_commit = {setting}"), simple(&client).await);
             report(&format!("prepared, synchronous_commit = {setting}"), prepared(&client).await);
         }
+        server.control().shutdown().await.expect("a clean stop");
         report("the machine's write + fdatasync of 400 bytes", fsync(folder.path()));
     });
 }
