@@ -19,6 +19,9 @@ use crate::types::key::KeyCodec;
 /// Rows of an epoch at most: what one publish waits for.
 pub const EPOCH_ROWS_MAX: usize = 262_144;
 
+/// Encoded rows by encoded key; `None` is deleted.
+type RowsByKey = HashMap<Box<[u8]>, Option<Box<[u8]>>>;
+
 /// The next epoch, growing.
 #[derive(Debug, Default)]
 pub struct Admission {
@@ -30,8 +33,8 @@ pub struct Admission {
     pub durable: bool,
     /// Who waits for it.
     pub writers: Vec<Reply<u64>>,
-    /// Rows by key as this epoch leaves them so far; `None` is deleted.
-    rows_by_key: BTreeMap<ObjectId, HashMap<Box<[u8]>, Option<Box<[u8]>>>>,
+    /// Rows as this epoch leaves them so far.
+    rows_by_key: BTreeMap<ObjectId, RowsByKey>,
 }
 
 impl Admission {

@@ -68,7 +68,7 @@ pub struct Checkpoints {
 
 /// Somebody who waits for sources.
 pub struct Flush {
-    /// Sources to hear from, and how many quiet polls they had.
+    /// Sources to hear from, and how many quiet polls they had. The second one from now on began after the FLUSH.
     waits: BTreeMap<ObjectId, u64>,
     reply: Reply<u64>,
 }
@@ -269,7 +269,7 @@ impl Control {
         }
         let (sources, epoch) = (&self.sources, self.epoch);
         let waits = |flush: &Flush| {
-            flush.waits.iter().any(|(id, quiet)| sources.get(id).is_some_and(|s| !s.ended && s.quiet == *quiet))
+            flush.waits.iter().any(|(id, quiet)| sources.get(id).is_some_and(|s| !s.ended && s.quiet < *quiet + 2))
         };
         for flush in self.flushes.extract_if(.., |flush| !waits(flush)) {
             let _ = flush.reply.send(Ok(epoch));

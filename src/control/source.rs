@@ -24,7 +24,7 @@ const QUIET: Duration = Duration::from_millis(20);
 pub struct Running {
     stop: Arc<AtomicBool>,
     credits: Receiver<()>,
-    /// Polls that found nothing, so far: FLUSH waits for one more.
+    /// Polls that found nothing, so far: FLUSH waits for two more.
     pub quiet: u64,
     /// It will bring nothing more.
     pub ended: bool,
