@@ -146,6 +146,8 @@ impl<'a> Case<'a> {
             "max(at) AS ma",
             "min(f) AS mf",
             "count(*) FILTER (WHERE n > 2) AS cf",
+            "count(DISTINCT s) AS cd",
+            "count(DISTINCT n) FILTER (WHERE f > 0) AS cdf",
             "sum(n + 1) FILTER (WHERE f > 0.5) AS sx",
         ];
         let mut chosen: Vec<&str> = random.choose_multiple(aggregates, 3);

@@ -372,9 +372,12 @@ impl Builder<'_> {
         };
         let name = func.name();
         let function = Function::named(name).ok_or_else(|| refuse(&format!("the aggregate {name}()")))?;
-        if params.distinct {
-            return Err(refuse(&format!("{name}(DISTINCT ...)")));
-        }
+        let function = match (function, params.distinct) {
+            (Function::Count, true) => Function::CountDistinct,
+            // The least of the different values is the least of all.
+            (Function::Min | Function::Max, _) | (_, false) => function,
+            (_, true) => return Err(refuse(&format!("{name}(DISTINCT ...)"))),
+        };
         if !params.order_by.is_empty() || params.null_treatment.is_some() || params.args.len() > 1 {
             return Err(refuse(&format!("{name}() with ORDER BY, IGNORE NULLS or several arguments")));
         }

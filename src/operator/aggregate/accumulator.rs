@@ -5,8 +5,9 @@ use arrow::datatypes::DataType;
 
 use super::average::Average;
 use super::count::Count;
-use super::extreme::{Extreme, Extremes};
+use super::extreme::Extreme;
 use super::sum::{DecimalSum, FloatSum, IntegerSum};
+use super::values::{Told, Values};
 use crate::error::{Error, Result};
 
 /// The state of one aggregate call over all groups of a shard. Retraction must equal insertion exactly.
@@ -30,7 +31,7 @@ pub trait Accumulator: Send + std::fmt::Debug {
     fn decode(&mut self, group: u32, bytes: &mut &[u8]) -> Result<()>;
 
     /// State that has entries of its own below a group (an ordered multiset), saved entry by entry.
-    fn entries(&mut self) -> Option<&mut Extremes> {
+    fn entries(&mut self) -> Option<&mut Values> {
         None
     }
 
@@ -76,6 +77,8 @@ impl Input<'_> {
 pub enum Function {
     /// Rows, or rows whose argument is not NULL.
     Count,
+    /// Different values, NULL not among them.
+    CountDistinct,
     /// Exact for integers and decimals, correctly rounded for floats.
     Sum,
     /// Sum and count, divided when read.
@@ -111,6 +114,7 @@ impl Function {
         let argument = argument.unwrap_or(&none);
         Ok(match (self, argument) {
             (Function::Count, _) => Box::new(Count::default()),
+            (Function::CountDistinct, _) => Box::new(Values::new(Told::Number, argument)?),
             (Function::Sum, DataType::Int64 | DataType::UInt64) => Box::new(IntegerSum::new(argument)),
             (Function::Sum, DataType::Float64) => Box::new(FloatSum::default()),
             (Function::Sum, DataType::Decimal128(_, _)) => Box::new(DecimalSum::new(output)?),
@@ -118,7 +122,8 @@ impl Function {
                 Box::new(Average::new(argument, output)?)
             }
             (Function::Min | Function::Max, _) if append_only => Box::new(Extreme::new(self == Function::Max, output)?),
-            (Function::Min | Function::Max, _) => Box::new(Extremes::new(self == Function::Max, output)?),
+            (Function::Min, _) => Box::new(Values::new(Told::Least, output)?),
+            (Function::Max, _) => Box::new(Values::new(Told::Greatest, output)?),
             (function, other) => {
                 return Err(Error::unsupported(format!(
                     "{function:?} of {other} is not supported in a continuous query"

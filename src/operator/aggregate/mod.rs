@@ -38,6 +38,7 @@ mod extreme;
 mod groups;
 mod shard;
 mod sum;
+mod values;
 
 pub use accumulator::Function;
 
