@@ -163,7 +163,11 @@ impl<'a> Case<'a> {
             "a.s = b.s AND (a.g IS NOT DISTINCT FROM b.g)",
         ][random.usize(0..5)];
         let exists = ["EXISTS", "NOT EXISTS"][random.usize(0..2)];
-        match random.usize(0..14) {
+        match random.usize(0..18) {
+            14 => "SELECT k, g, n, r FROM (SELECT k, g, n, row_number() OVER (PARTITION BY g ORDER BY n DESC, k) AS r FROM keyed) AS t WHERE r <= 2".into(),
+            15 => "SELECT k, n FROM keyed ORDER BY n DESC, k LIMIT 4 OFFSET 1".into(),
+            16 => "SELECT k, n, rank() OVER (PARTITION BY s ORDER BY n) AS r FROM keyed".into(),
+            17 => "SELECT g, n, r FROM (SELECT g, n, dense_rank() OVER (ORDER BY n, f + 1) AS r FROM loose) AS t WHERE r < 4 AND g > 0".into(),
             8 => format!("SELECT a.k, a.n, b.n AS bn, b.s FROM keyed a {join} loose b ON {on}"),
             9 => format!("SELECT a.g, b.k, a.f FROM {table} a {join} keyed b ON {on}"),
             10 => format!("SELECT a.k, a.g FROM keyed a WHERE {exists} (SELECT 1 FROM loose b WHERE {on})"),

@@ -18,6 +18,7 @@ use crate::operator::aggregate::Aggregate;
 use crate::operator::assign::{Assign, Late, Verdicts};
 use crate::operator::join::Join;
 use crate::operator::map::Map;
+use crate::operator::top_n::TopN;
 use crate::operator::{Change, Declared, Failure, GroupChanges, Origin, PARALLEL_ROWS_MIN, Stateful};
 use crate::plan::node::{Node, Operator, Plan};
 use crate::types::delta::Delta;
@@ -142,6 +143,7 @@ impl Stage {
             Operator::Assign(assign) => Running::Assign(assign.clone()),
             Operator::Union => Running::Union(Arc::clone(&node.schema)),
             Operator::Aggregate(spec) => Running::Stateful(Box::new(Aggregate::new(spec.clone(), shards)?)),
+            Operator::TopN(spec) => Running::Stateful(Box::new(TopN::new(spec.clone(), shards)?)),
             Operator::Join(spec) => Running::Stateful(Box::new(Join::new(spec.clone(), shards)?)),
         };
         Ok(Stage { operator, inputs, streams, self_us: 0 })

@@ -4,6 +4,7 @@
 //! - [`map`]: filter and compute columns, stateless
 //! - [`assign`]: put rows in windows, judge which are late
 //! - [`join`]: rows of two inputs that match, sharded by key group
+//! - [`top_n`]: the first rows of each partition, and their numbers
 //! - [`aggregate`]: groups and their aggregates, sharded by key group
 //!
 //! UNION ALL needs no operator: its inputs' changes are simply all of them.
@@ -18,6 +19,7 @@ pub mod aggregate;
 pub mod assign;
 pub mod join;
 pub mod map;
+pub mod top_n;
 
 /// Below this many rows a step runs on the engine's own thread: waking others costs more.
 pub const PARALLEL_ROWS_MIN: usize = 4_096;

@@ -97,7 +97,7 @@ fn facts(kind: Kind, inputs: &[Node]) -> Facts {
 }
 
 /// The input with its key expressions as columns, and where they are.
-fn keyed(builder: &Builder<'_>, input: Node, schema: &DFSchema, on: &[&Expr]) -> Result<(Node, Vec<usize>)> {
+pub(super) fn keyed(builder: &Builder<'_>, input: Node, schema: &DFSchema, on: &[&Expr]) -> Result<(Node, Vec<usize>)> {
     let mut keys = Vec::with_capacity(on.len());
     let mut computed: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
     let width = input.schema.fields().len();

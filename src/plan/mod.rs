@@ -9,6 +9,7 @@
 //! - [`literals`]: string literals read by Postgres' rules
 //! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
 //! - [`join`]: joins of a continuous query
+//! - [`top_n`]: rankings and ORDER BY with LIMIT of a continuous query
 //! - [`node`]: that tree, and how it prints
 //! - [`read`]: batch queries and their results
 
@@ -22,4 +23,5 @@ pub mod read;
 pub mod relation;
 pub mod rules;
 pub mod streaming;
+mod top_n;
 pub mod window_node;

@@ -18,6 +18,7 @@ use crate::operator::aggregate::{self, Bound};
 use crate::operator::assign::Assign;
 use crate::operator::join;
 use crate::operator::map::Map;
+use crate::operator::top_n;
 use crate::sql::statement::Emit;
 use crate::types::time::{Span, display_span};
 use crate::view::store::Identity;
@@ -75,6 +76,8 @@ pub enum Operator {
     Union,
     /// JOIN.
     Join(join::Spec),
+    /// Rankings, and ORDER BY with LIMIT.
+    TopN(top_n::Spec),
     /// GROUP BY.
     Aggregate(aggregate::Spec),
 }
@@ -146,6 +149,7 @@ impl Node {
                 let keys: Vec<&str> = (0..spec.keys.len()).map(|k| spec.schema.field(k).name().as_str()).collect();
                 found.push(format!("one entry per ({}) for ever", keys.join(", ")));
             }
+            Operator::TopN(_) => found.push("all rows of a ranking for ever".into()),
             Operator::Join(_) => found.push("the rows of both sides of a join for ever".into()),
             _ => {}
         });
@@ -207,6 +211,9 @@ impl Plan {
                 }
             }
             Operator::Union => f.write_str("Union")?,
+            Operator::TopN(spec) => {
+                write!(f, "{spec}   shards: {}", if spec.partition.is_empty() { 1 } else { self.shards })?;
+            }
             Operator::Join(spec) => {
                 write!(f, "{spec}   shards: {}", if spec.keys[0].is_empty() { 1 } else { self.shards })?
             }

@@ -19,6 +19,7 @@ use super::join;
 use super::node::{Facts, Node, Operator, Plan, WindowFacts};
 use super::relation::{check_name, unknown_option};
 use super::rules;
+use super::top_n;
 use super::window_node::{WINDOW_COLUMNS, WindowNode, plain_schema};
 use crate::error::{Error, Kind, Result};
 use crate::operator::aggregate::{Bound, Call, Function, Spec, WindowKey};
@@ -217,6 +218,8 @@ impl Builder<'_> {
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
             LogicalPlan::Union(union) => self.union(union),
             LogicalPlan::Join(join) => join::node(self, join),
+            LogicalPlan::Window(window) => top_n::ranked(self, window),
+            LogicalPlan::Limit(limit) => top_n::limited(self, limit),
             LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<WindowNode>() {
                 Some(window) => self.assign(window),
                 None => Err(refuse(extension.node.name())),
@@ -261,7 +264,12 @@ impl Builder<'_> {
     }
 
     fn filter(&self, filter: &logical::Filter) -> Result<Node> {
-        let input = self.node(&filter.input)?;
+        let mut input = self.node(&filter.input)?;
+        let schema = filter.input.schema();
+        top_n::bound(&mut input, &filter.predicate, |expression| match expression {
+            Expr::Column(column) => schema.index_of_column(column).ok(),
+            _ => None,
+        });
         self.filtered(input, &filter.predicate, filter.input.schema())
     }
 
