@@ -6,6 +6,7 @@
 //! - [`property`]: a view equals the batch query over the same tables, for random queries and changes
 //! - [`hostile`]: bad input gets an error or a side-table row, and the server stays up
 //! - [`manual`]: the examples of the manual do what the manual says
+//! - [`nexmark`]: benchmark queries equal the answers of other engines
 //! - [`tidy`]: the source keeps its own rules
 
 // Tests start processes and wait for them; what must not depend on time is the server.
@@ -15,6 +16,7 @@ mod crash;
 mod flights;
 mod hostile;
 mod manual;
+mod nexmark;
 mod property;
 mod run;
 mod server;
