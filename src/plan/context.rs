@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
-use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, Session, TableProvider};
 use datafusion::common::ScalarValue;
@@ -151,7 +151,10 @@ impl Names<'_> {
     ) -> Result<LogicalPlan> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters_of(query, target, parameters));
         if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) {
-            context.set_table_schema(Some(Arc::new(DFSchema::try_from(Arc::clone(target))?)));
+            // NOT NULL is checked when the rows are there, with the message that names the column.
+            let fields = target.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+            let nullable = Schema::new(fields.collect::<Vec<_>>());
+            context.set_table_schema(Some(Arc::new(DFSchema::try_from(nullable)?)));
         }
         let statement = ast::Statement::Query(Box::new(query.clone()));
         Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
