@@ -73,13 +73,23 @@ pub struct TopN {
 /// The partitions of some key groups.
 #[derive(Debug, Default)]
 struct Shard {
-    partitions: HashMap<Box<[u8]>, Rows>,
-    dirty: HashSet<(Box<[u8]>, Box<[u8]>)>,
+    partitions: HashMap<Bytes, Rows>,
+    /// Partition and place of rows that changed since the last checkpoint.
+    dirty: HashSet<(Bytes, Bytes)>,
     bytes: u64,
 }
 
+/// An encoded key, place or row.
+type Bytes = Box<[u8]>;
+
+/// A row that comes out, with its number (0 where numbers are not shown).
+type Shown = (Bytes, u64);
+
+/// A row that comes out or goes: row, number, weight.
+type Turned = (Bytes, u64, i64);
+
 /// Rows of a partition: order bytes and row bytes → how long the order bytes are, and how often the row is there.
-type Rows = BTreeMap<Box<[u8]>, (u32, i64)>;
+type Rows = BTreeMap<Bytes, (u32, i64)>;
 
 /// A row of a step, encoded.
 struct Encoded {
@@ -147,7 +157,7 @@ impl TopN {
     }
 
     /// Rows with weights and numbers as a change of the output.
-    fn output(&self, changes: &[(Box<[u8]>, u64, i64)]) -> Result<Vec<Change>> {
+    fn output(&self, changes: &[Turned]) -> Result<Vec<Change>> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
@@ -175,7 +185,7 @@ impl Stateful for TopN {
         }
         let spec = Arc::clone(&self.spec);
         let work = self.shards.iter_mut().zip(encoded);
-        let changes: Vec<Vec<(Box<[u8]>, u64, i64)>> = if rows >= PARALLEL_ROWS_MIN && work.len() > 1 {
+        let changes: Vec<Vec<Turned>> = if rows >= PARALLEL_ROWS_MIN && work.len() > 1 {
             work.collect::<Vec<_>>().into_par_iter().map(|(shard, rows)| shard.step(&spec, rows)).collect()
         } else {
             work.map(|(shard, rows)| shard.step(&spec, rows)).collect()
@@ -251,8 +261,8 @@ const ROW_BYTES: u64 = 40;
 
 impl Shard {
     /// Applies a step's rows and tells how what comes out changed: row bytes, number, weight.
-    fn step(&mut self, spec: &Spec, changes: Vec<Encoded>) -> Vec<(Box<[u8]>, u64, i64)> {
-        let mut before: HashMap<Box<[u8]>, Vec<(Box<[u8]>, u64)>> = HashMap::new();
+    fn step(&mut self, spec: &Spec, changes: Vec<Encoded>) -> Vec<Turned> {
+        let mut before: HashMap<Bytes, Vec<Shown>> = HashMap::new();
         for change in changes {
             let rows = self.partitions.entry(change.partition.clone()).or_default();
             before.entry(change.partition.clone()).or_insert_with(|| shown(spec, rows));
@@ -270,7 +280,7 @@ impl Shard {
         let mut output = Vec::new();
         for (partition, old) in before {
             let rows = self.partitions.get(&partition).expect("touched above");
-            let mut net: HashMap<(Box<[u8]>, u64), i64> = HashMap::new();
+            let mut net: HashMap<Shown, i64> = HashMap::new();
             old.into_iter().for_each(|row| *net.entry(row).or_default() -= 1);
             shown(spec, rows).into_iter().for_each(|row| *net.entry(row).or_default() += 1);
             output.extend(
@@ -284,8 +294,8 @@ impl Shard {
     }
 }
 
-/// The rows that come out of a partition, with their numbers (0 where numbers are not shown).
-fn shown(spec: &Spec, rows: &Rows) -> Vec<(Box<[u8]>, u64)> {
+/// The rows that come out of a partition.
+fn shown(spec: &Spec, rows: &Rows) -> Vec<Shown> {
     let mut shown = Vec::new();
     let (mut row_number, mut rank, mut dense) = (0, 0, 0);
     let mut peers: Option<&[u8]> = None;
