@@ -8,7 +8,8 @@
 //!  70 │ (kept, below the cut)                      80 │ (kept: it comes back when 90 goes)
 //! ```
 //!
-//! All rows are kept in order, since a row below the cut moves up when one above it leaves (pitfalls O-01, O-04). Rows that
+//! All rows are kept in order, since a row below the cut moves up when one above it leaves (pitfalls O-01, O-04); only where
+//! no row ever leaves, those below the cut are let go. Rows that
 //! compare equal are ordered by their own bytes: the same on every run, every shard and after every restart (O-02).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -48,6 +49,8 @@ pub struct Spec {
     pub order: Vec<(usize, SortOptions)>,
     /// Rows with a number above this do not come out; `None`: all do.
     pub last: Option<u64>,
+    /// Nothing is ever deleted from the input: a row beyond the last one never comes back, and is not kept.
+    pub append_only: bool,
     /// Rows up to this number do not come out either.
     pub skip: u64,
     /// The number, as a last column; `None`: rows are counted and the number is not shown.
@@ -279,19 +282,49 @@ impl Shard {
         }
         let mut output = Vec::new();
         for (partition, old) in before {
-            let rows = self.partitions.get(&partition).expect("touched above");
+            let rows = self.partitions.get_mut(&partition).expect("touched above");
             let mut net: HashMap<Shown, i64> = HashMap::new();
             old.into_iter().for_each(|row| *net.entry(row).or_default() -= 1);
             shown(spec, rows).into_iter().for_each(|row| *net.entry(row).or_default() += 1);
             output.extend(
                 net.into_iter().filter(|(_, weight)| *weight != 0).map(|((row, number), weight)| (row, number, weight)),
             );
+            if let (true, Some(last)) = (spec.append_only, spec.last) {
+                for place in beyond(spec, rows, last) {
+                    rows.remove(&place);
+                    self.bytes -= place.len() as u64 + ROW_BYTES;
+                    self.dirty.insert((partition.clone(), place));
+                }
+            }
             if rows.is_empty() {
                 self.partitions.remove(&partition);
             }
         }
         output
     }
+}
+
+/// Places of the rows whose number is above `last`.
+fn beyond(spec: &Spec, rows: &Rows, last: u64) -> Vec<Bytes> {
+    let (mut row_number, mut rank, mut dense) = (0, 0, 0);
+    let mut peers: Option<&[u8]> = None;
+    let mut found = Vec::new();
+    for (place, (order_bytes, count)) in rows {
+        let order = &place[..*order_bytes as usize];
+        if peers != Some(order) {
+            (rank, dense, peers) = (row_number + 1, dense + 1, Some(order));
+        }
+        let first = match spec.number {
+            None | Some(Number::Row) => row_number + 1,
+            Some(Number::Rank) => rank,
+            Some(Number::DenseRank) => dense,
+        };
+        if first > last {
+            found.push(place.clone());
+        }
+        row_number += *count as u64;
+    }
+    found
 }
 
 /// The rows that come out of a partition.
@@ -344,6 +377,12 @@ impl fmt::Display for Spec {
         if !order.is_empty() {
             write!(f, " by {}", order.join(", "))?;
         }
-        f.write_str(", ties by the row itself   state: all rows in order, unbounded")
+        f.write_str(", ties by the row itself   state: ")?;
+        f.write_str(if self.append_only && self.last.is_some() {
+            "the first rows of each partition"
+        } else {
+            "all rows in order"
+        })?;
+        f.write_str(", unbounded")
     }
 }

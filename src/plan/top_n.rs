@@ -76,6 +76,7 @@ fn spec(builder: &Builder<'_>, input: &Node, partition: &[usize], order: &[usize
         partition: partition.to_vec(),
         order: order.iter().copied().zip(options).collect(),
         last: None,
+        append_only: input.facts.append_only,
         skip: 0,
         number: None,
         input: Arc::clone(&input.schema),
