@@ -135,11 +135,20 @@ impl Names<'_> {
 
     /// The logical plan of a query. `parameters` are the types of `$1..` that are known already.
     pub fn query(&self, query: &ast::Query, parameters: &[Option<FieldRef>]) -> Result<LogicalPlan> {
-        let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
         sql::check_set_operations(query)?;
         let query = if self.hidden { hidden::expand_star(self, query)? } else { query.clone() };
-        let statement = ast::Statement::Query(Box::new(query));
-        Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
+        let plan = |query: ast::Query| -> Result<LogicalPlan> {
+            let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
+            let statement = ast::Statement::Query(Box::new(query));
+            Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
+        };
+        match plan(query.clone()) {
+            // `SELECT id, id`: Postgres has no such rule, and names the columns by the text anyway.
+            Err(error) if error.message.contains("unique expression names") => {
+                plan(sql::with_unique_names(&query)).map_err(|_| error)
+            }
+            planned => planned,
+        }
     }
 
     /// The source of an INSERT: VALUES take their types from the target's columns.

@@ -39,7 +39,7 @@ use datafusion::sql::sqlparser::{
     tokenizer::Token,
 };
 
-pub use names::output_names;
+pub use names::{output_names, with_unique_names};
 pub use set_operations::check_set_operations;
 pub use span::{parse_span, span_of};
 pub use types::arrow_type;

@@ -1,6 +1,6 @@
 //! Names of result columns that have no alias, as Postgres gives them: a column's own name, a function's name, `?column?`.
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 
 /// One name per output column. `planned` are the planner's own names, used where the text has a `*`.
 pub fn output_names<'a>(query: &Query, planned: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -23,6 +23,22 @@ pub fn output_names<'a>(query: &Query, planned: impl Iterator<Item = &'a str>) -
         }
     }
     names
+}
+
+/// The query with an alias for each unnamed column of its outermost SELECT, each another one.
+pub fn with_unique_names(query: &Query) -> Query {
+    let mut query = query.clone();
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        for (position, item) in select.projection.iter_mut().enumerate() {
+            if let SelectItem::UnnamedExpr(expr) = item {
+                *item = SelectItem::ExprWithAlias {
+                    expr: expr.clone(),
+                    alias: Ident::new(format!("hw_column_{position}")),
+                };
+            }
+        }
+    }
+    query
 }
 
 fn select_items(body: &SetExpr) -> Option<&[SelectItem]> {
