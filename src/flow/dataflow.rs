@@ -18,8 +18,9 @@ use crate::operator::aggregate::Aggregate;
 use crate::operator::assign::{Assign, Late, Verdicts};
 use crate::operator::join::Join;
 use crate::operator::map::Map;
+use crate::operator::over::Over;
 use crate::operator::top_n::TopN;
-use crate::operator::{Change, Declared, Failure, GroupChanges, Origin, PARALLEL_ROWS_MIN, Stateful};
+use crate::operator::{Change, Declared, Failure, GroupChanges, Origin, PARALLEL_ROWS_MIN, Stateful, Stateless};
 use crate::plan::node::{Node, Operator, Plan};
 use crate::types::delta::Delta;
 use crate::types::time::{Stopwatch, Watermark};
@@ -48,10 +49,17 @@ struct Stage {
 
 #[derive(Debug)]
 enum Running {
-    Source { relation: ObjectId, columns: Vec<usize>, companions: Vec<ObjectId> },
+    Source {
+        relation: ObjectId,
+        columns: Vec<usize>,
+        companions: Vec<ObjectId>,
+    },
     Map(Map),
     Assign(Assign),
     Union(SchemaRef),
+    /// Rows that have not come out yet.
+    Constant(Option<RecordBatch>),
+    Stateless(Box<dyn Stateless>),
     Stateful(Box<dyn Stateful>),
 }
 
@@ -120,6 +128,11 @@ impl Dataflow {
         self.root.restored(watermarks);
     }
 
+    /// Goes on from a checkpoint: constants have come out.
+    pub fn resume(&mut self) {
+        self.root.resume();
+    }
+
     /// Declared and measured state of each operator.
     pub fn state(&self, view: &str) -> Vec<StateFacts> {
         let mut facts = Vec::new();
@@ -142,6 +155,10 @@ impl Stage {
             Operator::Map(map) => Running::Map(map.clone()),
             Operator::Assign(assign) => Running::Assign(assign.clone()),
             Operator::Union => Running::Union(Arc::clone(&node.schema)),
+            Operator::Constant(constant) => Running::Constant(Some(constant.rows.clone())),
+            Operator::Expand(expand) => Running::Stateless(Box::new(expand.clone())),
+            Operator::Unnest(unnest) => Running::Stateless(Box::new(unnest.clone())),
+            Operator::Over(spec) => Running::Stateful(Box::new(Over::new(spec.clone(), shards)?)),
             Operator::Aggregate(spec) => Running::Stateful(Box::new(Aggregate::new(spec.clone(), shards)?)),
             Operator::TopN(spec) => Running::Stateful(Box::new(TopN::new(spec.clone(), shards)?)),
             Operator::Join(spec) => Running::Stateful(Box::new(Join::new(spec.clone(), shards)?)),
@@ -198,10 +215,23 @@ impl Stage {
                 output
             }
             Running::Union(schema) => relabel(input, schema)?,
+            Running::Constant(rows) => {
+                rows.take().map(|rows| Change::plain(Delta::inserts(rows))).into_iter().collect()
+            }
+            Running::Stateless(operator) => {
+                each_piece(&input, |change| operator.apply(change))?.into_iter().flatten().collect()
+            }
             Running::Stateful(_) => unreachable!("handled above"),
         };
         self.self_us += watch.elapsed_us();
         Ok(output)
+    }
+
+    fn resume(&mut self) {
+        self.inputs.iter_mut().for_each(Stage::resume);
+        if let Running::Constant(rows) = &mut self.operator {
+            *rows = None;
+        }
     }
 
     fn collect<'a>(&'a mut self, found: &mut Vec<&'a mut (dyn Stateful + 'static)>) {

@@ -62,6 +62,7 @@ impl View {
     /// Goes on from a checkpoint: what a new view does once has been done.
     pub fn resume(&mut self) {
         self.started = true;
+        self.flow.resume();
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! In the order a row meets them:
 //! - [`map`]: filter and compute columns, stateless
+//! - [`constant`]: rows of the query's own
+//! - [`unnest`], [`expand`]: one row becomes several, stateless
 //! - [`assign`]: put rows in windows, judge which are late
 //! - [`join`]: rows of two inputs that match, sharded by key group
+//! - [`over`]: window functions over a row's neighbours
 //! - [`top_n`]: the first rows of each partition, and their numbers
 //! - [`aggregate`]: groups and their aggregates, sharded by key group
 //!
@@ -17,12 +20,22 @@ use crate::types::time::Watermark;
 
 pub mod aggregate;
 pub mod assign;
+pub mod constant;
+pub mod expand;
 pub mod join;
 pub mod map;
+pub mod over;
 pub mod top_n;
+pub mod unnest;
 
 /// Below this many rows a step runs on the engine's own thread: waking others costs more.
 pub const PARALLEL_ROWS_MIN: usize = 4_096;
+
+/// An operator that looks at one row at a time and never fails on one.
+pub trait Stateless: Send + Sync + std::fmt::Debug {
+    /// The rows that a change becomes.
+    fn apply(&self, change: &Change) -> Result<Vec<Change>>;
+}
 
 /// An operator that remembers. It keeps everything in declared tables; the engine freezes and restores them.
 pub trait Stateful: Send + std::fmt::Debug {

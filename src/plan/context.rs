@@ -35,6 +35,7 @@ use futures::FutureExt;
 use super::hidden;
 use super::literals::PostgresLiterals;
 use super::provider::{RelationProvider, Rows};
+use super::rules;
 use super::window_node::{WindowNode, WindowPlanner};
 use crate::catalog::published::Published;
 use crate::catalog::{Relation, RelationKind};
@@ -95,9 +96,11 @@ impl Planner {
         let context = SessionContext::new_with_state(state);
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| Error::from(*error))?;
         context.register_udf(version());
+        context.register_udf(with_ties());
         let state = SessionStateBuilder::new_from_existing(context.state())
             .with_type_planner(Arc::new(PostgresTypes))
             .with_analyzer_rule(Arc::new(PostgresLiterals))
+            .with_optimizer_rules(rules::batch())
             .with_relation_planners(vec![Arc::new(WindowRelations)])
             .build();
         Ok(Planner { state, latest, system })
@@ -135,12 +138,11 @@ impl Names<'_> {
 
     /// The logical plan of a query. `parameters` are the types of `$1..` that are known already.
     pub fn query(&self, query: &ast::Query, parameters: &[Option<FieldRef>]) -> Result<LogicalPlan> {
-        sql::check_set_operations(query)?;
         let query = if self.hidden { hidden::expand_star(self, query)? } else { query.clone() };
         let plan = |query: ast::Query| -> Result<LogicalPlan> {
             let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
             let statement = ast::Statement::Query(Box::new(query));
-            Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
+            rules::complete(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
         };
         match plan(query.clone()) {
             // `SELECT id, id`: Postgres has no such rule, and names the columns by the text anyway.
@@ -359,6 +361,12 @@ fn version() -> ScalarUDF {
     let text = concat!("PostgreSQL 15.0 (Highwater ", env!("CARGO_PKG_VERSION"), ")");
     let value = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text.into()))));
     create_udf("version", Vec::new(), DataType::Utf8, Volatility::Immutable, Arc::new(value))
+}
+
+/// The mark of `FETCH FIRST n ROWS WITH TIES`; gone before a plan is typed.
+fn with_ties() -> ScalarUDF {
+    let same = |values: &[ColumnarValue]| Ok(values[0].clone());
+    create_udf(sql::WITH_TIES, vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(same))
 }
 
 /// Types in casts and literals: Postgres' meaning first (TIMESTAMP is microseconds), then the catalog's oid types.

@@ -25,7 +25,7 @@ pub(super) fn node(builder: &Builder<'_>, join: &logical::Join) -> Result<Node> 
         JoinType::LeftAnti => Kind::LeftAnti,
         JoinType::RightSemi => Kind::RightSemi,
         JoinType::RightAnti => Kind::RightAnti,
-        JoinType::LeftMark | JoinType::RightMark => return Err(refuse("a subquery below OR")),
+        JoinType::LeftMark | JoinType::RightMark => return Err(refuse("a subquery in ON")),
     };
     if join.null_aware {
         return Err(refuse("NOT IN (SELECT ...)").hint("Use NOT EXISTS, which has no special rule for NULL."));

@@ -8,20 +8,23 @@
 //! - [`streaming`]: a continuous query as a tree of operators, or the reason why not
 //! - [`literals`]: string literals read by Postgres' rules
 //! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
-//! - [`join`]: joins of a continuous query
-//! - [`top_n`]: rankings and ORDER BY with LIMIT of a continuous query
+//! - [`constant`], [`aggregate`], [`join`], [`over`], [`top_n`], [`unnest`]: the parts of a continuous query by their name
 //! - [`node`]: that tree, and how it prints
 //! - [`read`]: batch queries and their results
 
+mod aggregate;
+mod constant;
 pub mod context;
 pub mod hidden;
 mod join;
 pub mod literals;
 pub mod node;
+mod over;
 pub mod provider;
 pub mod read;
 pub mod relation;
 pub mod rules;
 pub mod streaming;
 mod top_n;
+mod unnest;
 pub mod window_node;

@@ -16,9 +16,13 @@ use arrow::datatypes::SchemaRef;
 use crate::catalog::{ObjectId, Relation};
 use crate::operator::aggregate::{self, Bound};
 use crate::operator::assign::Assign;
+use crate::operator::constant::Constant;
+use crate::operator::expand::Expand;
 use crate::operator::join;
 use crate::operator::map::Map;
+use crate::operator::over;
 use crate::operator::top_n;
+use crate::operator::unnest::Unnest;
 use crate::sql::statement::Emit;
 use crate::types::time::{Span, display_span};
 use crate::view::store::Identity;
@@ -74,6 +78,14 @@ pub enum Operator {
     Assign(Assign),
     /// All inputs' changes.
     Union,
+    /// Rows of the query's own.
+    Constant(Constant),
+    /// GROUPING SETS, before the aggregation.
+    Expand(Expand),
+    /// Elements of lists as rows.
+    Unnest(Unnest),
+    /// Window functions.
+    Over(over::Spec),
     /// JOIN.
     Join(join::Spec),
     /// Rankings, and ORDER BY with LIMIT.
@@ -149,6 +161,7 @@ impl Node {
                 let keys: Vec<&str> = (0..spec.keys.len()).map(|k| spec.schema.field(k).name().as_str()).collect();
                 found.push(format!("one entry per ({}) for ever", keys.join(", ")));
             }
+            Operator::Over(_) => found.push("all rows of a window function's partitions for ever".into()),
             Operator::TopN(_) => found.push("all rows of a ranking for ever".into()),
             Operator::Join(_) => found.push("the rows of both sides of a join for ever".into()),
             _ => {}
@@ -211,6 +224,12 @@ impl Plan {
                 }
             }
             Operator::Union => f.write_str("Union")?,
+            Operator::Constant(constant) => write!(f, "{constant}")?,
+            Operator::Expand(expand) => write!(f, "{expand}")?,
+            Operator::Unnest(unnest) => write!(f, "{unnest}")?,
+            Operator::Over(spec) => {
+                write!(f, "{spec}   shards: {}", if spec.partition.is_empty() { 1 } else { self.shards })?;
+            }
             Operator::TopN(spec) => {
                 write!(f, "{spec}   shards: {}", if spec.partition.is_empty() { 1 } else { self.shards })?;
             }

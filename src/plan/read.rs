@@ -15,7 +15,9 @@ use crate::error::Result;
 
 /// The columns that a query will have, named as Postgres names them.
 pub fn schema(plan: &LogicalPlan, names: &[String]) -> SchemaRef {
-    let fields = plan.schema().fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    // A scalar subquery without a row is NULL, whatever its column says.
+    let named = |(field, name): (&Arc<Field>, &String)| field.as_ref().clone().with_name(name).with_nullable(true);
+    let fields = plan.schema().fields().iter().zip(names).map(named);
     Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
 }
 

@@ -6,25 +6,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{self as logical, Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
+use super::aggregate;
+use super::constant;
 use super::context::{HIDDEN_COLUMNS, Names, Planner, relation_of};
 use super::join;
 use super::node::{Facts, Node, Operator, Plan, WindowFacts};
+use super::over;
 use super::relation::{check_name, unknown_option};
 use super::rules;
 use super::top_n;
+use super::unnest;
 use super::window_node::{WINDOW_COLUMNS, WindowNode, plain_schema};
 use crate::error::{Error, Kind, Result};
-use crate::operator::aggregate::{Bound, Call, Function, Spec, WindowKey};
+use crate::operator::aggregate::Bound;
 use crate::operator::assign::Assign;
-use crate::operator::map::{Map, readable};
+use crate::operator::map::Map;
 use crate::sql::statement::{CreateView, Emit};
 use crate::types::key::KEY_GROUPS_DEFAULT;
 use crate::view::store::Identity;
@@ -45,9 +48,6 @@ pub fn plan(planner: &Planner, names: &Names<'_>, create: &CreateView, cores: us
     let logical = rules::apply(planner, logical)?;
     let builder = Builder { planner, key_groups, emit: create.emit, lateness: create.lateness.unwrap_or(0) };
     let mut root = builder.node(&logical)?;
-    if root.sources().is_empty() {
-        return Err(Error::unsupported("a materialized view must read a relation").hint("Use SELECT for constants."));
-    }
     let judges = root.judges();
     check_clauses(create, &root, judges)?;
     rename(&mut root, &output)?;
@@ -201,10 +201,10 @@ pub fn checked(expression: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr
 }
 
 pub(super) struct Builder<'a> {
-    planner: &'a Planner,
+    pub(super) planner: &'a Planner,
     pub(super) key_groups: u16,
-    emit: Emit,
-    lateness: i64,
+    pub(super) emit: Emit,
+    pub(super) lateness: i64,
 }
 
 impl Builder<'_> {
@@ -215,11 +215,16 @@ impl Builder<'_> {
             LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
             LogicalPlan::Projection(projection) => self.project(projection),
             LogicalPlan::Filter(filter) => self.filter(filter),
-            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
+            LogicalPlan::Aggregate(aggregate) => aggregate::node(self, aggregate),
             LogicalPlan::Union(union) => self.union(union),
             LogicalPlan::Join(join) => join::node(self, join),
-            LogicalPlan::Window(window) => top_n::ranked(self, window),
+            LogicalPlan::Window(window) => over::node(self, window),
+            LogicalPlan::Unnest(unnest) => unnest::node(self, unnest),
+            LogicalPlan::Values(values) => constant::values(self, values),
+            LogicalPlan::EmptyRelation(empty) => constant::empty(empty),
             LogicalPlan::Limit(limit) => top_n::limited(self, limit),
+            // A view is a set: whoever reads it says the order. Only LIMIT makes it matter here.
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.node(&sort.input),
             LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<WindowNode>() {
                 Some(window) => self.assign(window),
                 None => Err(refuse(extension.node.name())),
@@ -324,133 +329,12 @@ impl Builder<'_> {
         Ok(Node { operator: Operator::Union, inputs, schema: plain_schema(&union.schema), facts })
     }
 
-    fn aggregate(&self, aggregate: &logical::Aggregate) -> Result<Node> {
-        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return Err(refuse("GROUPING SETS, ROLLUP and CUBE"));
-        }
-        let input = without_hidden(self.node(&aggregate.input)?);
-        let mut columns = Columns::new(aggregate.input.schema());
-        let keys: Vec<usize> =
-            aggregate.group_expr.iter().map(|expr| self.column(&mut columns, expr)).collect::<Result<_>>()?;
-        let output = plain_schema(&aggregate.schema);
-        let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
-        for (position, expression) in aggregate.aggr_expr.iter().enumerate() {
-            let result = output.field(keys.len() + position);
-            calls.push(self.call(&mut columns, expression, result, input.facts.append_only)?);
-        }
-        let mut input = columns.finish(input);
-        let window = self.window_key(&mut input, &keys);
-        let hidden = if window.is_some() { 2 } else { 0 };
-        let mut fields: Vec<Arc<Field>> = output.fields().iter().map(Arc::clone).collect();
-        if window.is_some() {
-            fields.push(Arc::new(Field::new("hw_version", DataType::Int64, false)));
-            fields.push(Arc::new(Field::new("hw_final", DataType::Boolean, false)));
-        }
-        let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let facts = Facts { key: Some((0..keys.len()).collect()), hidden, ..Facts::default() };
-        let spec = Spec {
-            keys,
-            calls,
-            window,
-            append_only: input.facts.append_only,
-            schema: Arc::clone(&schema),
-            key_groups: self.key_groups,
-        };
-        Ok(Node { operator: Operator::Aggregate(spec), inputs: vec![input], schema, facts })
-    }
-
-    /// Closing windows, if a bound is among the keys and rows can be judged. The end is preferred: it needs no arithmetic.
-    fn window_key(&self, input: &mut Node, keys: &[usize]) -> Option<WindowKey> {
-        let facts = input.facts.window.clone()?;
-        facts.judged.as_ref().ok()?;
-        let bounds =
-            keys.iter().enumerate().filter_map(|(key, column)| facts.columns.get(column).map(|bound| (key, *bound)));
-        let (key, bound) = bounds.min_by_key(|(_, bound)| match bound {
-            Bound::End => 0,
-            Bound::Start => 1,
-            Bound::Time => 2,
-        })?;
-        input.set_judge(self.lateness);
-        Some(WindowKey { key, bound, rule: facts.rule, lateness: self.lateness, emit: self.emit })
-    }
-
-    fn call(&self, columns: &mut Columns<'_>, expression: &Expr, result: &Field, append_only: bool) -> Result<Call> {
-        let Expr::AggregateFunction(AggregateFunction { func, params }) = unaliased(expression) else {
-            return Err(refuse(&format!("the aggregate {expression}")));
-        };
-        let name = func.name();
-        let function = Function::named(name).ok_or_else(|| refuse(&format!("the aggregate {name}()")))?;
-        let function = match (function, params.distinct) {
-            (Function::Count, true) => Function::CountDistinct,
-            // The least of the different values is the least of all.
-            (Function::Min | Function::Max, _) | (_, false) => function,
-            (_, true) => return Err(refuse(&format!("{name}(DISTINCT ...)"))),
-        };
-        if !params.order_by.is_empty() || params.null_treatment.is_some() || params.args.len() > 1 {
-            return Err(refuse(&format!("{name}() with ORDER BY, IGNORE NULLS or several arguments")));
-        }
-        let (argument, argument_type) = match params.args.first() {
-            None => (None, None),
-            Some(Expr::Literal(value, _)) if function == Function::Count && !value.is_null() => (None, None),
-            Some(argument) => {
-                let column = self.column(columns, argument)?;
-                (Some(column), Some(columns.data_type(column)?))
-            }
-        };
-        let filter = params.filter.as_ref().map(|filter| self.column(columns, filter)).transpose()?;
-        function.accumulator(argument_type.as_ref(), result.data_type(), append_only)?;
-        Ok(Call { function, argument, argument_type, filter, text: readable(result.name()) })
-    }
-
-    /// The column of the aggregation's input that holds this expression.
-    fn column(&self, columns: &mut Columns<'_>, expression: &Expr) -> Result<usize> {
-        let expression = unaliased(expression);
-        if let Some(found) = columns.expressions.iter().position(|known| known == expression) {
-            return Ok(found);
-        }
-        columns.physical.push(self.expression(expression, columns.schema)?);
-        columns.expressions.push(expression.clone());
-        Ok(columns.expressions.len() - 1)
-    }
-
     pub(super) fn expression(&self, expression: &Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
-        if matches!(expression, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)) {
-            return Err(refuse("a subquery in an expression"));
-        }
-        let contains_subquery = expression
-            .exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_))))?;
-        if contains_subquery {
-            return Err(refuse("a subquery in an expression"));
+        if rules::has_subquery(expression) {
+            return Err(refuse("a subquery in this place").hint("Write it as a join."));
         }
         let properties = self.planner.state().execution_props();
         checked(create_physical_expr(expression, schema, properties, &Default::default())?)
-    }
-}
-
-/// Columns that an aggregation reads, each expression once.
-struct Columns<'a> {
-    schema: &'a DFSchema,
-    expressions: Vec<Expr>,
-    physical: Vec<Arc<dyn PhysicalExpr>>,
-}
-
-impl<'a> Columns<'a> {
-    fn new(schema: &'a DFSchema) -> Self {
-        Columns { schema, expressions: Vec::new(), physical: Vec::new() }
-    }
-
-    fn data_type(&self, column: usize) -> Result<DataType> {
-        Ok(self.physical[column].data_type(self.schema.as_arrow())?)
-    }
-
-    /// A projection of exactly these columns over the input.
-    fn finish(self, input: Node) -> Node {
-        let mut fields = Vec::with_capacity(self.physical.len());
-        for (expression, physical) in self.expressions.iter().zip(&self.physical) {
-            let data_type = physical.data_type(self.schema.as_arrow()).expect("planned above");
-            fields.push(Field::new(readable(&expression.schema_name().to_string()), data_type, true));
-        }
-        mapped(input, self.physical, Arc::new(Schema::new(fields)))
     }
 }
 
@@ -545,7 +429,7 @@ fn source_names(node: &Node) -> String {
     node.sources().iter().map(|relation| relation.name.as_str()).collect::<Vec<_>>().join("\", \"")
 }
 
-fn unaliased(expression: &Expr) -> &Expr {
+pub(super) fn unaliased(expression: &Expr) -> &Expr {
     match expression {
         Expr::Alias(alias) => unaliased(&alias.expr),
         other => other,
@@ -559,13 +443,7 @@ pub(super) fn refuse(construct: &str) -> Error {
 
 fn construct(plan: &LogicalPlan) -> String {
     match plan {
-        LogicalPlan::Sort(_) => "ORDER BY".into(),
         LogicalPlan::Limit(_) => "LIMIT".into(),
-        LogicalPlan::Window(_) => "OVER (...)".into(),
-        LogicalPlan::Distinct(_) => "DISTINCT ON".into(),
-        LogicalPlan::Values(_) => "VALUES".into(),
-        LogicalPlan::EmptyRelation(_) => "a query without FROM".into(),
-        LogicalPlan::Unnest(_) => "unnest".into(),
         LogicalPlan::RecursiveQuery(_) => "WITH RECURSIVE".into(),
         LogicalPlan::Subquery(_) => "a lateral subquery".into(),
         other => other.display().to_string(),

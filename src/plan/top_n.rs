@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::Sort;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{self as logical, Expr, FetchType, LogicalPlan, SkipType, WindowFunctionDefinition};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 
 use super::join::keyed;
 use super::node::{Facts, Node, Operator};
+use super::over;
 use super::streaming::{Builder, mapped, refuse, without_hidden};
 use super::window_node::plain_schema;
 use crate::error::Result;
@@ -22,20 +23,8 @@ pub(super) fn ranked(builder: &Builder<'_>, window: &logical::Window) -> Result<
     let [expression] = window.window_expr.as_slice() else {
         return Err(refuse("several OVER (...) with different windows"));
     };
-    let inner = match expression {
-        Expr::Alias(alias) => alias.expr.as_ref(),
-        other => other,
-    };
-    let Expr::WindowFunction(call) = inner else { return Err(refuse("OVER (...)")) };
-    let WindowFunctionDefinition::WindowUDF(function) = &call.fun else {
-        return Err(refuse("an aggregate OVER (...)"));
-    };
-    let number = match function.name() {
-        "row_number" => Number::Row,
-        "rank" => Number::Rank,
-        "dense_rank" => Number::DenseRank,
-        other => return Err(refuse(&format!("{other}() OVER (...)"))),
-    };
+    let call = over::function(expression)?;
+    let Some(number) = ranking(call) else { return Err(refuse("OVER (...)")) };
     let input = without_hidden(builder.node(&window.input)?);
     let width = input.schema.fields().len();
     let on: Vec<&Expr> =
@@ -70,8 +59,27 @@ pub(super) fn limited(builder: &Builder<'_>, limit: &logical::Limit) -> Result<N
     Ok(shown(spec, input, 0..width, plain_schema(&sort.input.schema().as_ref().clone())))
 }
 
+/// True for functions that number rows.
+pub(super) fn is_ranking(call: &WindowFunction) -> bool {
+    ranking(call).is_some()
+}
+
+fn ranking(call: &WindowFunction) -> Option<Number> {
+    let WindowFunctionDefinition::WindowUDF(function) = &call.fun else { return None };
+    match function.name() {
+        "row_number" => Some(Number::Row),
+        "rank" => Some(Number::Rank),
+        "dense_rank" => Some(Number::DenseRank),
+        _ => None,
+    }
+}
+
+pub(super) fn options(sort: &Sort) -> SortOptions {
+    SortOptions { descending: !sort.asc, nulls_first: sort.nulls_first }
+}
+
 fn spec(builder: &Builder<'_>, input: &Node, partition: &[usize], order: &[usize], sorts: &[Sort]) -> Spec {
-    let options = sorts.iter().map(|sort| SortOptions { descending: !sort.asc, nulls_first: sort.nulls_first });
+    let options = sorts.iter().map(options);
     Spec {
         partition: partition.to_vec(),
         order: order.iter().copied().zip(options).collect(),

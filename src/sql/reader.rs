@@ -9,6 +9,8 @@ use datafusion::sql::sqlparser::{
 
 use super::{
     dialect::Postgres,
+    fetch::fetch_to_limit,
+    set_returning::expand_set_returning,
     tokens::{Piece, is_word, position},
 };
 use crate::error::{Error, Kind, Result, lower_first};
@@ -221,7 +223,10 @@ impl<'a> Reader<'a> {
 
     /// A query, as far as sqlparser reads it.
     pub fn query(&mut self) -> Result<Box<Query>> {
-        self.sql(|parser| parser.parse_query())
+        let mut query = self.sql(|parser| parser.parse_query())?;
+        fetch_to_limit(&mut query)?;
+        expand_set_returning(&mut query)?;
+        Ok(query)
     }
 
     /// Gives the tokens up to the first for which `stop` holds outside parentheses to `read`, which must use them all.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
@@ -41,6 +42,13 @@ impl KeyCodec {
     pub fn new(types: &[DataType]) -> Result<Self> {
         let fields = types.iter().map(|t| SortField::new(t.clone())).collect();
         Ok(KeyCodec { types: types.to_vec(), converter: RowConverter::new(fields)? })
+    }
+
+    /// A codec whose bytes have this order.
+    pub fn with_order(columns: Vec<(DataType, SortOptions)>) -> Result<Self> {
+        let types = columns.iter().map(|(data_type, _)| data_type.clone()).collect();
+        let fields = columns.into_iter().map(|(data_type, options)| SortField::new_with_options(data_type, options));
+        Ok(KeyCodec { types, converter: RowConverter::new(fields.collect())? })
     }
 
     /// One key per row.

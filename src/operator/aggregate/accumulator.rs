@@ -1,9 +1,12 @@
 //! What an aggregate function keeps for each group, in columns indexed by group: one call per batch, never per row.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
 use super::average::Average;
+use super::collected::Evaluator;
 use super::count::Count;
 use super::extreme::Extreme;
 use super::sum::{DecimalSum, FloatSum, IntegerSum};
@@ -47,14 +50,27 @@ pub struct Input<'a> {
     pub groups: &'a [u32],
     /// Weight of each row of the batch; `None` is all +1.
     pub weights: Option<&'a Int64Array>,
-    /// The argument column; `None` for `count(*)`.
-    pub values: Option<&'a ArrayRef>,
+    /// The argument columns; none for `count(*)`.
+    pub columns: &'a [ArrayRef],
 }
 
 impl Input<'_> {
+    /// The first argument column. Every aggregate but `count(*)` has one.
+    pub fn values(&self) -> &ArrayRef {
+        self.columns.first().expect("only count(*) has no argument, and it does not look at one")
+    }
+
+    /// Calls `each(group, row, weight)` for every row, NULL or not.
+    pub fn for_each(&self, mut each: impl FnMut(usize, usize, i64)) {
+        for (row, group) in self.rows.iter().zip(self.groups) {
+            each(*group as usize, *row as usize, self.weights.map_or(1, |w| w.value(*row as usize)));
+        }
+    }
+
     /// Calls `each(group, row, weight)` for rows whose argument is not NULL: NULL is a no-op for insert and delete.
     pub fn for_each_known(&self, mut each: impl FnMut(usize, usize, i64)) {
-        let nulls = self.values.and_then(|values| values.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
+        let nulls =
+            self.columns.first().and_then(|values| values.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
         match (&nulls, self.weights) {
             (None, None) => {
                 for (row, group) in self.rows.iter().zip(self.groups) {
@@ -87,6 +103,8 @@ pub enum Function {
     Min,
     /// Greatest value.
     Max,
+    /// Any other: all rows are kept and the aggregate is evaluated over them.
+    Collected,
 }
 
 impl Function {
@@ -109,6 +127,7 @@ impl Function {
         argument: Option<&DataType>,
         output: &DataType,
         append_only: bool,
+        evaluator: Option<&Arc<Evaluator>>,
     ) -> Result<Box<dyn Accumulator>> {
         let none = DataType::Null;
         let argument = argument.unwrap_or(&none);
@@ -124,6 +143,10 @@ impl Function {
             (Function::Min | Function::Max, _) if append_only => Box::new(Extreme::new(self == Function::Max, output)?),
             (Function::Min, _) => Box::new(Values::new(Told::Least, output)?),
             (Function::Max, _) => Box::new(Values::new(Told::Greatest, output)?),
+            (Function::Collected, _) => {
+                let evaluator = evaluator.ok_or_else(|| Error::internal("a collected aggregate has its evaluator"))?;
+                Box::new(Values::collected(Arc::clone(evaluator))?)
+            }
             (function, other) => {
                 return Err(Error::unsupported(format!(
                     "{function:?} of {other} is not supported in a continuous query"

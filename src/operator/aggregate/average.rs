@@ -55,7 +55,7 @@ impl Accumulator for Average {
         match self {
             Average::Float(sum) => sum.update(input),
             Average::Decimal { wide, .. } => {
-                let values = input.values.expect("avg has an argument").as_primitive::<Decimal128Type>().values();
+                let values = input.values().as_primitive::<Decimal128Type>().values();
                 wide.add(input, |row| values[row])
             }
         }

@@ -30,7 +30,7 @@ impl Accumulator for Extreme {
     }
 
     fn update(&mut self, input: &Input<'_>) -> Result<()> {
-        let keys = self.codec.encode(std::slice::from_ref(input.values.expect("min and max have an argument")))?;
+        let keys = self.codec.encode(input.columns)?;
         let (greatest, values) = (self.greatest, &mut self.values);
         let mut retracted = false;
         input.for_each_known(|group, row, weight| {

@@ -32,6 +32,7 @@ use shard::Shard;
 
 mod accumulator;
 mod average;
+mod collected;
 mod count;
 mod exact;
 mod extreme;
@@ -41,6 +42,7 @@ mod sum;
 mod values;
 
 pub use accumulator::Function;
+pub use collected::Evaluator;
 
 /// What the planner decided about one GROUP BY. Input columns by position.
 #[derive(Debug, Clone)]
@@ -55,6 +57,8 @@ pub struct Spec {
     pub append_only: bool,
     /// Key columns, aggregates, and for windows `hw_version` and `hw_final`.
     pub schema: SchemaRef,
+    /// Key of the group that is there even without rows: the one of a query without GROUP BY, and of the grouping set `()`.
+    pub resident: Option<Box<[u8]>>,
     /// Key groups, fixed for the life of the view.
     pub key_groups: u16,
 }
@@ -64,10 +68,12 @@ pub struct Spec {
 pub struct Call {
     /// Which aggregate.
     pub function: Function,
-    /// Argument column; `None` for `count(*)`.
-    pub argument: Option<usize>,
-    /// Type of the argument column.
+    /// Argument columns; none for `count(*)`.
+    pub arguments: Vec<usize>,
+    /// Type of the first argument column.
     pub argument_type: Option<DataType>,
+    /// How [`Function::Collected`] is evaluated.
+    pub evaluator: Option<Arc<Evaluator>>,
     /// FILTER column (boolean).
     pub filter: Option<usize>,
     /// As the user wrote it, for EXPLAIN.

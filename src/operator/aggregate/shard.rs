@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute;
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array, make_comparator,
+};
 use arrow::compute::kernels::cmp::not_distinct;
+use arrow::compute::{self, SortOptions};
 
 use super::accumulator::{Accumulator, Input, take_i64};
 use super::groups::Groups;
@@ -57,7 +59,12 @@ impl Shard {
         let mut accumulators = Vec::with_capacity(spec.calls.len());
         for (position, call) in spec.calls.iter().enumerate() {
             let output = spec.schema.field(spec.keys.len() + position).data_type();
-            accumulators.push(call.function.accumulator(call.argument_type.as_ref(), output, spec.append_only)?);
+            accumulators.push(call.function.accumulator(
+                call.argument_type.as_ref(),
+                output,
+                spec.append_only,
+                call.evaluator.as_ref(),
+            )?);
         }
         Ok(Shard {
             codec: spec.codec()?,
@@ -195,17 +202,22 @@ impl Shard {
         }
     }
 
-    /// Without GROUP BY the one group exists from the start (pitfall A-03).
+    /// Without GROUP BY, and for the grouping set `()`, the one group exists from the start (pitfall A-03).
     fn start(&mut self, touched: &mut Vec<u32>) {
         if self.started {
             return;
         }
         self.started = true;
-        let hash = key::hash(&[]);
-        if self.spec.is_global() && self.owns(hash) {
-            let (group, _) = self.intern(hash, &[], None).expect("a key without columns has no window");
+        let Some(resident) = self.spec.resident.clone() else { return };
+        let hash = key::hash(&resident);
+        if self.owns(hash) {
+            let (group, _) = self.intern(hash, &resident, None).expect("a resident group has no window");
             self.touch(group, touched);
         }
+    }
+
+    fn is_resident(&self, group: u32) -> bool {
+        self.spec.resident.as_ref().is_some_and(|resident| **resident == *self.groups.key(group))
     }
 
     fn owns(&self, hash: u64) -> bool {
@@ -310,14 +322,16 @@ impl Shard {
             }
         }
         for (call, accumulator) in self.accumulators.iter_mut().enumerate() {
-            let values = self.spec.calls[call].argument.map(|column| keyed.change.delta.batch.column(column));
+            let column = |column: &usize| Arc::clone(keyed.change.delta.batch.column(*column));
+            let columns: Vec<ArrayRef> = self.spec.calls[call].arguments.iter().map(column).collect();
+            let columns = &columns;
             match &keyed.filters[call] {
-                None => accumulator.update(&Input { rows, groups, weights, values })?,
+                None => accumulator.update(&Input { rows, groups, weights, columns })?,
                 Some(filter) => {
                     let kept = |row: u32| filter.is_valid(row as usize) && filter.value(row as usize);
                     let (rows, groups): (Vec<u32>, Vec<u32>) =
                         rows.iter().zip(groups).filter(|(row, _)| kept(**row)).map(|(r, g)| (*r, *g)).unzip();
-                    accumulator.update(&Input { rows: &rows, groups: &groups, weights, values })?;
+                    accumulator.update(&Input { rows: &rows, groups: &groups, weights, columns })?;
                 }
             }
         }
@@ -326,10 +340,10 @@ impl Shard {
 
     /// True if the group's row belongs in the output at the current watermark.
     fn shows(&self, group: u32) -> bool {
-        let group = group as usize;
-        if self.rows[group] == 0 {
-            return self.spec.is_global();
+        if self.rows[group as usize] == 0 {
+            return self.is_resident(group);
         }
+        let group = group as usize;
         let Some(window) = &self.spec.window else { return true };
         match window.emit {
             Emit::OnUpdate => true,
@@ -405,6 +419,13 @@ impl Shard {
         }
         let (left, right) = (UInt32Array::from(pairs.old.clone()), UInt32Array::from(pairs.new.clone()));
         for (old, new) in old.iter().zip(new).skip(self.spec.keys.len()) {
+            if old.data_type().is_nested() {
+                let compare = make_comparator(old, new, SortOptions::default())?;
+                for ((same, old), new) in same.iter_mut().zip(&pairs.old).zip(&pairs.new) {
+                    *same &= compare(*old as usize, *new as usize).is_eq();
+                }
+                continue;
+            }
             let equal = not_distinct(&compute::take(old, &left, None)?, &compute::take(new, &right, None)?)?;
             same.iter_mut().enumerate().for_each(|(pair, same)| *same &= equal.value(pair));
         }
@@ -416,7 +437,7 @@ impl Shard {
         for group in touched {
             let at = *group as usize;
             let is_final = self.spec.window.as_ref().is_some_and(|w| late(self.ends[at], w.lateness, self.watermark));
-            if (self.rows[at] != 0 && !is_final) || self.spec.is_global() {
+            if (self.rows[at] != 0 && !is_final) || self.is_resident(*group) {
                 continue;
             }
             if self.spec.window.is_some() && !is_final {

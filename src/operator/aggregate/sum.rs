@@ -110,7 +110,7 @@ impl Accumulator for IntegerSum {
     }
 
     fn update(&mut self, input: &Input<'_>) -> Result<()> {
-        let values = input.values.expect("sum has an argument");
+        let values = input.values();
         if self.unsigned {
             let values = values.as_primitive::<UInt64Type>().values();
             self.wide.add(input, |row| i128::from(values[row]))
@@ -164,7 +164,7 @@ impl Accumulator for DecimalSum {
     }
 
     fn update(&mut self, input: &Input<'_>) -> Result<()> {
-        let values = input.values.expect("sum has an argument").as_primitive::<Decimal128Type>().values();
+        let values = input.values().as_primitive::<Decimal128Type>().values();
         self.wide.add(input, |row| values[row])
     }
 
@@ -207,7 +207,7 @@ impl Accumulator for FloatSum {
     }
 
     fn update(&mut self, input: &Input<'_>) -> Result<()> {
-        let values = input.values.expect("sum has an argument").as_primitive::<Float64Type>().values();
+        let values = input.values().as_primitive::<Float64Type>().values();
         input.for_each_known(|group, row, weight| {
             self.sums.add(group, values[row], weight);
             self.counts[group] += weight;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
@@ -16,19 +17,35 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::optimize_unions::OptimizeUnions;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
+use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use super::context::Planner;
 use crate::error::Result;
+use distinct_on::DistinctOnToRanking;
+use subquery::SubqueryForms;
+
+mod distinct_on;
+mod lateral;
+mod set_operation;
+mod single_row;
+mod subquery;
+mod with_ties;
+
+pub use subquery::has_subquery;
 
 /// The rules, in order.
 fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
+        Arc::new(DistinctOnToRanking),
         Arc::new(ReplaceDistinctWithAggregate::new()),
+        Arc::new(SubqueryForms { bounded: true }),
         Arc::new(DecorrelatePredicateSubquery::new()),
+        Arc::new(ScalarSubqueryToJoin::new()),
+        Arc::new(DecorrelateLateralJoin::new()),
         Arc::new(ExtractEquijoinPredicate::new()),
         Arc::new(EliminateCrossJoin::new()),
         Arc::new(EliminateDuplicatedExpr::new()),
@@ -37,9 +54,27 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     ]
 }
 
+/// What the SQL planner leaves to us, for continuous and for batch queries.
+pub fn complete(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = set_operation::count_rows(plan)?;
+    let plan = with_ties::rank_ties(plan)?;
+    let plan = lateral::lift_functions(plan)?;
+    single_row::aggregate_lookups(plan)
+}
+
+/// The rules of batch queries: DataFusion's, after our forms of subqueries.
+pub fn batch() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let forms: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(SubqueryForms { bounded: false });
+    std::iter::once(forms).chain(Optimizer::new().rules).collect()
+}
+
 /// Types made explicit, then optimized.
 pub fn apply(planner: &Planner, plan: LogicalPlan) -> Result<LogicalPlan> {
     let state = planner.state();
     let typed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    Ok(Optimizer::with_rules(rules()).optimize(typed, state, |_, _| {})?)
+    let mut options = state.config_options().as_ref().clone();
+    // A scalar subquery is a join here, not a value that is computed once before the query runs.
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    let context = OptimizerContext::new_with_config_options(Arc::new(options)).without_query_execution_start_time();
+    Ok(Optimizer::with_rules(rules()).optimize(typed, &context, |_, _| {})?)
 }
