@@ -23,8 +23,8 @@ use crate::operator::map::readable;
 const ONCE: [&str; 4] = ["bool_and", "bool_or", "bit_and", "bit_or"];
 
 /// Aggregates that read their ORDER BY themselves.
-const ORDERED_SETS: [&str; 4] =
-    ["percentile_cont", "percentile_disc", "approx_percentile_cont", "approx_percentile_cont_with_weight"];
+const ORDERED_SETS: [&str; 5] =
+    ["percentile_cont", "percentile_disc", "mode", "approx_percentile_cont", "approx_percentile_cont_with_weight"];
 
 /// The aggregation, with its arguments computed below it.
 pub(super) fn node(builder: &Builder<'_>, aggregate: &Aggregate) -> Result<Node> {

@@ -34,6 +34,7 @@ use futures::FutureExt;
 
 use super::hidden;
 use super::literals::PostgresLiterals;
+use super::ordered_sets;
 use super::provider::{RelationProvider, Rows};
 use super::rules;
 use super::window_node::{WindowNode, WindowPlanner};
@@ -97,6 +98,7 @@ impl Planner {
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| Error::from(*error))?;
         context.register_udf(version());
         context.register_udf(with_ties());
+        ordered_sets::all().into_iter().for_each(|aggregate| context.register_udaf(aggregate));
         let state = SessionStateBuilder::new_from_existing(context.state())
             .with_type_planner(Arc::new(PostgresTypes))
             .with_analyzer_rule(Arc::new(PostgresLiterals))

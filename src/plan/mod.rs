@@ -6,6 +6,7 @@
 //! - [`relation`]: CREATE TABLE and STREAM, checked
 //! - [`rules`]: the optimizer rules that are sound for continuous queries
 //! - [`streaming`]: a continuous query as a tree of operators, or the reason why not
+//! - [`ordered_sets`]: `mode` and `percentile_disc`
 //! - [`literals`]: string literals read by Postgres' rules
 //! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
 //! - [`constant`], [`aggregate`], [`join`], [`over`], [`top_n`], [`unnest`]: the parts of a continuous query by their name
@@ -19,6 +20,7 @@ pub mod hidden;
 mod join;
 pub mod literals;
 pub mod node;
+mod ordered_sets;
 mod over;
 pub mod provider;
 pub mod read;

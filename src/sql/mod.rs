@@ -5,7 +5,7 @@
 //! 2. `window_clause` turns window spellings that sqlparser does not know into the one it does;
 //! 3. the first words choose the file: `create`, `view`, `drop`, `write`, `copy`, `show`, `settings`;
 //! 4. that file reads clause by clause with a `reader`; expressions and queries are sqlparser's;
-//! 5. what Postgres spells in ways that the planner does not know becomes what it knows: `fetch`, `set_returning`;
+//! 5. what Postgres spells in ways that the planner does not know becomes what it knows: `rewrite`;
 //! 6. the rest is refused by name, with what does the same: `unsupported`.
 //!
 //! Then the planner asks [`window_call`] about table factors, [`arrow_type`] about columns, [`span_of`] about lengths.
@@ -16,11 +16,10 @@ mod copy;
 mod create;
 mod dialect;
 mod drop;
-mod fetch;
 mod names;
 mod options;
 mod reader;
-mod set_returning;
+mod rewrite;
 mod settings;
 mod show;
 mod span;
@@ -41,8 +40,8 @@ use datafusion::sql::sqlparser::{
     tokenizer::Token,
 };
 
-pub use fetch::WITH_TIES;
 pub use names::{output_names, with_unique_names};
+pub use rewrite::WITH_TIES;
 pub use span::{parse_span, span_of};
 pub use types::arrow_type;
 pub use window_call::{WindowCall, WindowKind, window_call};

@@ -2,6 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 
+use super::rewrite::MAKE_ARRAY;
+
 /// One name per output column. `planned` are the planner's own names, used where the text has a `*`.
 pub fn output_names<'a>(query: &Query, planned: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<String> =
@@ -65,6 +67,7 @@ fn expression_name(expression: &Expr) -> String {
             parts.last().map_or_else(unnamed, |name| folded(&name.value, name.quote_style.is_some()))
         }
         Expr::Function(call) => match call.name.0.last().and_then(|part| part.as_ident()) {
+            Some(name) if name.value == MAKE_ARRAY => "array".into(),
             Some(name) => folded(&name.value, name.quote_style.is_some()),
             None => unnamed(),
         },
@@ -78,7 +81,6 @@ fn expression_name(expression: &Expr) -> String {
         Expr::Substring { .. } => "substring".into(),
         Expr::Position { .. } => "position".into(),
         Expr::Exists { .. } => "exists".into(),
-        Expr::Array(_) => "array".into(),
         Expr::TypedString(typed) => typed.data_type.to_string().to_lowercase(),
         Expr::Interval(_) => "interval".into(),
         _ => unnamed(),

@@ -9,8 +9,7 @@ use datafusion::sql::sqlparser::{
 
 use super::{
     dialect::Postgres,
-    fetch::fetch_to_limit,
-    set_returning::expand_set_returning,
+    rewrite::{rewrite, rewrite_expression},
     tokens::{Piece, is_word, position},
 };
 use crate::error::{Error, Kind, Result, lower_first};
@@ -208,7 +207,9 @@ impl<'a> Reader<'a> {
 
     /// A scalar expression.
     pub fn expression(&mut self) -> Result<Expr> {
-        self.sql(|parser| parser.parse_expr())
+        let mut expression = self.sql(|parser| parser.parse_expr())?;
+        rewrite_expression(&mut expression)?;
+        Ok(expression)
     }
 
     /// The part of an expression that no operator follows, e.g. an interval.
@@ -224,8 +225,7 @@ impl<'a> Reader<'a> {
     /// A query, as far as sqlparser reads it.
     pub fn query(&mut self) -> Result<Box<Query>> {
         let mut query = self.sql(|parser| parser.parse_query())?;
-        fetch_to_limit(&mut query)?;
-        expand_set_returning(&mut query)?;
+        rewrite(&mut query)?;
         Ok(query)
     }
 

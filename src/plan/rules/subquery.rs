@@ -64,6 +64,7 @@ impl OptimizerRule for SubqueryForms {
                 let counted = counted(expression)?;
                 Ok(counted.update_data(|expression| expression.alias_if_changed(name).expect("an alias always fits")))
             }),
+            LogicalPlan::Aggregate(aggregate) => aggregated(aggregate),
             other => Ok(Transformed::no(other)),
         }
     }
@@ -102,6 +103,27 @@ fn filtered(filter: logical::Filter) -> PlanResult<Transformed<LogicalPlan>> {
     let predicate = conjunction(parts).expect("a filter has at least one part");
     let plan = LogicalPlan::Filter(logical::Filter::try_new(predicate, filter.input)?);
     Ok(if changed { Transformed::yes(plan) } else { Transformed::no(plan) })
+}
+
+/// Subqueries in the arguments of aggregates are computed by a projection below, where they can be decorrelated.
+fn aggregated(aggregate: logical::Aggregate) -> PlanResult<Transformed<LogicalPlan>> {
+    let mut columns: Vec<Expr> = aggregate.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut below = |expression: Expr| -> PlanResult<Expr> {
+        let name = expression.schema_name().to_string();
+        let moved = counted(expression)?.data.transform_up(|part| match part {
+            Expr::ScalarSubquery(_) => {
+                let column = format!("hw_subquery_{}", columns.len());
+                columns.push(part.alias(&column));
+                Ok(Transformed::yes(Expr::Column(Column::from_name(column))))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        moved.data.alias_if_changed(name)
+    };
+    let group = aggregate.group_expr.into_iter().map(&mut below).collect::<PlanResult<Vec<_>>>()?;
+    let calls = aggregate.aggr_expr.into_iter().map(&mut below).collect::<PlanResult<Vec<_>>>()?;
+    let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(aggregate.input)).project(columns)?.build()?;
+    Ok(Transformed::yes(LogicalPlan::Aggregate(logical::Aggregate::try_new(Arc::new(input), group, calls)?)))
 }
 
 /// EXISTS and IN as numbers of rows.

@@ -7,45 +7,27 @@
 //! SELECT generate_series(1, 3)           SELECT unnest(generate_series(1, 3)) AS generate_series
 //! ```
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableFactor,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::{call, call_of};
 use crate::error::{Error, Result};
 
-/// Rewrites functions that give rows, wherever in a query they stand.
-pub fn expand_set_returning(query: &mut Query) -> Result<()> {
-    match query.visit(&mut Rewriter) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
-    }
-}
-
-struct Rewriter;
-
-impl VisitorMut for Rewriter {
-    type Break = Box<Error>;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Error>> {
-        let mut waiting = vec![query.body.as_mut()];
-        while let Some(body) = waiting.pop() {
-            match body {
-                SetExpr::Select(select) => {
-                    if let Err(error) = rewrite(select) {
-                        return ControlFlow::Break(Box::new(error));
-                    }
-                }
-                SetExpr::SetOperation { left, right, .. } => waiting.extend([left.as_mut(), right.as_mut()]),
-                _ => {}
-            }
+/// Rewrites the SELECT lists and FROM clauses of a query's own body.
+pub fn expand(query: &mut Query) -> Result<()> {
+    let mut waiting = vec![query.body.as_mut()];
+    while let Some(body) = waiting.pop() {
+        match body {
+            SetExpr::Select(select) => rewrite(select)?,
+            SetExpr::SetOperation { left, right, .. } => waiting.extend([left.as_mut(), right.as_mut()]),
+            _ => {}
         }
-        ControlFlow::Continue(())
     }
+    Ok(())
 }
 
 fn rewrite(select: &mut Select) -> Result<()> {
@@ -133,22 +115,7 @@ fn last(name: &ObjectName) -> Option<&str> {
 }
 
 fn unnest(list: Expr) -> Expr {
-    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new("unnest"))]);
-    call(name, vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(list))])
-}
-
-/// A call without anything but its arguments.
-pub(super) fn call(name: ObjectName, args: Vec<FunctionArg>) -> Expr {
-    Expr::Function(Function {
-        name,
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    call_of("unnest", [list])
 }
 
 /// `SELECT` of these.
