@@ -55,7 +55,8 @@ impl Control {
         let history = self.log.history();
         let catalog = self.engine.catalog().clone();
         let upto = self.epoch;
-        self.engine.backfill(id, &mut |each| {
+        let clock = self.clock.now();
+        self.engine.backfill(id, clock, &mut |each| {
             history.all(&mut |epoch: Epoch| {
                 if epoch.epoch > upto {
                     return Ok(());

@@ -170,12 +170,17 @@ impl Control {
         }
     }
 
-    /// What only the clock decides: silent partitions become idle. A decision is an input, so that a replay repeats it.
+    /// What only the clock decides: silent partitions become idle, rows of temporal filters come and go. A decision is an
+    /// input, so that a replay repeats it.
     fn tick(&mut self, admission: &mut Admission) {
         let now = self.clock.now();
         for (relation, partition) in self.engine.silent(now) {
             let mark = Mark { idle: true, ..Mark::default() };
             admission.inputs.push(Input::Mark { relation, partition, mark });
+        }
+        for relation in self.engine.due(now) {
+            // Carries nothing but the clock's reading, which every epoch has.
+            admission.inputs.push(Input::Mark { relation, partition: 0, mark: Mark::default() });
         }
     }
 

@@ -19,11 +19,14 @@ use crate::operator::assign::{Assign, Late, Verdicts};
 use crate::operator::join::Join;
 use crate::operator::map::Map;
 use crate::operator::over::Over;
+use crate::operator::temporal::Temporal;
 use crate::operator::top_n::TopN;
-use crate::operator::{Change, Declared, Failure, GroupChanges, Origin, PARALLEL_ROWS_MIN, Stateful, Stateless};
+use crate::operator::{
+    Change, Declared, Failure, GroupChanges, Origin, PARALLEL_ROWS_MIN, Stateful, Stateless, StepTime,
+};
 use crate::plan::node::{Node, Operator, Plan};
 use crate::types::delta::Delta;
-use crate::types::time::{Stopwatch, Watermark};
+use crate::types::time::{EventTime, Stopwatch, Watermark};
 
 /// Rows that one core takes at a time: enough to amortize a call, few enough to stay in its cache.
 const PIECE_ROWS: usize = 8_192;
@@ -71,6 +74,8 @@ pub struct Offer<'a> {
     pub changes: &'a BTreeMap<ObjectId, Vec<Delta>>,
     /// Watermarks after the step.
     pub watermarks: &'a BTreeMap<ObjectId, Watermark>,
+    /// The clock when the epoch was admitted.
+    pub clock: EventTime,
 }
 
 /// What a step made of a view.
@@ -128,6 +133,11 @@ impl Dataflow {
         self.root.restored(watermarks);
     }
 
+    /// When the clock alone makes the view change next.
+    pub fn due_at(&self) -> Option<EventTime> {
+        self.root.due_at()
+    }
+
     /// Goes on from a checkpoint: constants have come out.
     pub fn resume(&mut self) {
         self.root.resume();
@@ -160,6 +170,7 @@ impl Stage {
             Operator::Unnest(unnest) => Running::Stateless(Box::new(unnest.clone())),
             Operator::Over(spec) => Running::Stateful(Box::new(Over::new(spec.clone(), shards)?)),
             Operator::Aggregate(spec) => Running::Stateful(Box::new(Aggregate::new(spec.clone(), shards)?)),
+            Operator::Temporal(spec) => Running::Stateful(Box::new(Temporal::new(spec.clone())?)),
             Operator::TopN(spec) => Running::Stateful(Box::new(TopN::new(spec.clone(), shards)?)),
             Operator::Join(spec) => Running::Stateful(Box::new(Join::new(spec.clone(), shards)?)),
         };
@@ -185,7 +196,8 @@ impl Stage {
         }
         let watch = Stopwatch::start();
         if let Running::Stateful(operator) = &mut self.operator {
-            let output = operator.step(inputs, lowest(&self.streams, offer.watermarks))?;
+            let time = StepTime { watermark: lowest(&self.streams, offer.watermarks), clock: offer.clock };
+            let output = operator.step(inputs, time)?;
             self.self_us += watch.elapsed_us();
             return Ok(output);
         }
@@ -225,6 +237,15 @@ impl Stage {
         };
         self.self_us += watch.elapsed_us();
         Ok(output)
+    }
+
+    fn due_at(&self) -> Option<EventTime> {
+        let below = self.inputs.iter().filter_map(Stage::due_at).min();
+        let own = match &self.operator {
+            Running::Stateful(operator) => operator.due_at(),
+            _ => None,
+        };
+        below.into_iter().chain(own).min()
     }
 
     fn resume(&mut self) {

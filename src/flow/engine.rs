@@ -192,7 +192,8 @@ impl Engine {
 
     /// Brings a new view up to date before it joins the epochs: first the rows of tables and views it reads, then, epoch by
     /// epoch as they were logged, those of streams. Late verdicts are those it would have given had it always been there.
-    pub fn backfill(&mut self, id: ObjectId, history: &mut History<'_>) -> Result<()> {
+    /// Where the clock matters, it is the present one: what has come and gone meanwhile is not worth telling.
+    pub fn backfill(&mut self, id: ObjectId, clock: EventTime, history: &mut History<'_>) -> Result<()> {
         let sources: Vec<Arc<Relation>> = {
             let view = self.views.get(&id).expect("created just before");
             view.relation.inputs.iter().filter_map(|input| self.catalog.get(*input)).cloned().collect()
@@ -207,7 +208,7 @@ impl Engine {
             let contents = self.stores.get(&source.id).expect("everything but streams has a store").contents();
             changes.insert(source.id, contents.batches(None)?.into_iter().map(Delta::inserts).collect());
         }
-        self.run_view(id, &Offer { segments: &[], changes: &changes, watermarks: &watermarks(&scratch) }, None)?;
+        self.run_view(id, &Offer { segments: &[], changes: &changes, watermarks: &watermarks(&scratch), clock }, None)?;
         if scratch.is_empty() {
             return Ok(());
         }
@@ -229,12 +230,13 @@ impl Engine {
                 if segments.is_empty() {
                     self.run_view(
                         id,
-                        &Offer { segments: &[], changes: &none, watermarks: &watermarks(&scratch) },
+                        &Offer { segments: &[], changes: &none, watermarks: &watermarks(&scratch), clock },
                         None,
                     )?;
                 }
                 for (segment, after) in segments {
-                    let offer = Offer { segments: std::slice::from_ref(&segment), changes: &none, watermarks: &after };
+                    let offer =
+                        Offer { segments: std::slice::from_ref(&segment), changes: &none, watermarks: &after, clock };
                     self.run_view(id, &offer, Some(past.epoch))?;
                 }
             }
@@ -242,7 +244,7 @@ impl Engine {
         })?;
         // Marks after the last row may be gone from the log; where they left the watermarks is known.
         let now = watermarks(&self.streams);
-        self.run_view(id, &Offer { segments: &[], changes: &none, watermarks: &now }, None)?;
+        self.run_view(id, &Offer { segments: &[], changes: &none, watermarks: &now, clock }, None)?;
         Ok(())
     }
 
@@ -276,6 +278,12 @@ impl Engine {
             stream.silent(clock).into_iter().map(|p| (*id, p)).collect::<Vec<_>>()
         };
         self.streams.iter().flat_map(silent).collect()
+    }
+
+    /// Views that change by the clock alone, and are to do so by now.
+    pub fn due(&self, clock: EventTime) -> Vec<ObjectId> {
+        let due = |view: &View| view.failed.is_none() && view.flow.due_at().is_some_and(|at| at <= clock);
+        self.views.iter().filter(|(_, view)| due(view)).map(|(id, _)| *id).collect()
     }
 
     /// Sizes and health of relations.
@@ -413,11 +421,11 @@ impl Engine {
                     || segments.iter().any(|s| s.relation == *input)
                     || (view.flow.judges() && self.streams.contains_key(input))
             };
-            if view.started && !view.relation.inputs.iter().any(moved) {
+            let due = view.flow.due_at().is_some_and(|at| at <= clock);
+            if view.started && !due && !view.relation.inputs.iter().any(moved) {
                 continue;
             }
-            let offer = Offer { segments: &segments, changes: &changes, watermarks: &watermarks };
-            let _ = clock;
+            let offer = Offer { segments: &segments, changes: &changes, watermarks: &watermarks, clock };
             let new = self.run_view(id, &offer, Some(epoch))?;
             changes.extend(new);
         }

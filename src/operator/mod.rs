@@ -7,6 +7,7 @@
 //! - [`assign`]: put rows in windows, judge which are late
 //! - [`join`]: rows of two inputs that match, sharded by key group
 //! - [`over`]: window functions over a row's neighbours
+//! - [`temporal`]: rows that come and go with the clock
 //! - [`top_n`]: the first rows of each partition, and their numbers
 //! - [`aggregate`]: groups and their aggregates, sharded by key group
 //!
@@ -16,7 +17,7 @@ use arrow::array::{Int64Array, UInt32Array};
 
 use crate::error::{Error, Result};
 use crate::types::delta::Delta;
-use crate::types::time::Watermark;
+use crate::types::time::{EventTime, Watermark};
 
 pub mod aggregate;
 pub mod assign;
@@ -25,6 +26,7 @@ pub mod expand;
 pub mod join;
 pub mod map;
 pub mod over;
+pub mod temporal;
 pub mod top_n;
 pub mod unnest;
 
@@ -39,8 +41,13 @@ pub trait Stateless: Send + Sync + std::fmt::Debug {
 
 /// An operator that remembers. It keeps everything in declared tables; the engine freezes and restores them.
 pub trait Stateful: Send + std::fmt::Debug {
-    /// One step: the changes of each input and the watermark after them; out come the changes of the output.
-    fn step(&mut self, inputs: Vec<Vec<Change>>, watermark: Watermark) -> Result<Vec<Change>>;
+    /// One step: the changes of each input and the time after them; out come the changes of the output.
+    fn step(&mut self, inputs: Vec<Vec<Change>>, time: StepTime) -> Result<Vec<Change>>;
+
+    /// When the clock alone makes this operator's output change next. `None`: never.
+    fn due_at(&self) -> Option<EventTime> {
+        None
+    }
 
     /// What it keeps, by what, and what ends it.
     fn declared(&self) -> Declared;
@@ -59,6 +66,15 @@ pub trait Stateful: Send + std::fmt::Debug {
 
     /// Bytes in memory, measured.
     fn bytes(&self) -> u64;
+}
+
+/// The time that holds at the end of a step.
+#[derive(Debug, Clone, Copy)]
+pub struct StepTime {
+    /// The lowest watermark of the streams below.
+    pub watermark: Watermark,
+    /// The clock when the step's epoch was admitted: logged with it, so that a replay sees the same.
+    pub clock: EventTime,
 }
 
 /// A table of state, in words (control STATE-1).

@@ -23,7 +23,7 @@ use datafusion::physical_expr::window::WindowExpr;
 use rayon::prelude::*;
 
 use super::map::readable;
-use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful};
+use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful, StepTime};
 use crate::error::{Error, Result};
 use crate::types::delta::Delta;
 use crate::types::key::{self, KeyCodec};
@@ -108,7 +108,7 @@ impl Over {
 }
 
 impl Stateful for Over {
-    fn step(&mut self, inputs: Vec<Vec<Change>>, _watermark: Watermark) -> Result<Vec<Change>> {
+    fn step(&mut self, inputs: Vec<Vec<Change>>, _time: StepTime) -> Result<Vec<Change>> {
         let mut encoded: Vec<Vec<Encoded>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut rows = 0;
         for change in inputs.iter().flatten() {

@@ -23,7 +23,7 @@ use arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
 
 use super::map::readable;
-use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful};
+use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful, StepTime};
 use crate::error::{Error, Result};
 use crate::types::delta::Delta;
 use crate::types::key::{self, KeyCodec, canonical};
@@ -179,7 +179,7 @@ impl TopN {
 }
 
 impl Stateful for TopN {
-    fn step(&mut self, inputs: Vec<Vec<Change>>, _watermark: Watermark) -> Result<Vec<Change>> {
+    fn step(&mut self, inputs: Vec<Vec<Change>>, _time: StepTime) -> Result<Vec<Change>> {
         let mut encoded: Vec<Vec<Encoded>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut rows = 0;
         for change in inputs.iter().flatten() {

@@ -9,7 +9,7 @@
 //! - [`ordered_sets`]: `mode` and `percentile_disc`
 //! - [`literals`]: string literals read by Postgres' rules
 //! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
-//! - [`constant`], [`aggregate`], [`join`], [`over`], [`top_n`], [`unnest`]: the parts of a continuous query by their name
+//! - [`constant`], [`aggregate`], [`join`], [`over`], [`temporal`], [`top_n`], [`unnest`]: the parts of a continuous query by their name
 //! - [`node`]: that tree, and how it prints
 //! - [`read`]: batch queries and their results
 
@@ -27,6 +27,7 @@ pub mod read;
 pub mod relation;
 pub mod rules;
 pub mod streaming;
+mod temporal;
 mod top_n;
 mod unnest;
 pub mod window_node;

@@ -21,6 +21,7 @@ use crate::operator::expand::Expand;
 use crate::operator::join;
 use crate::operator::map::Map;
 use crate::operator::over;
+use crate::operator::temporal;
 use crate::operator::top_n;
 use crate::operator::unnest::Unnest;
 use crate::sql::statement::Emit;
@@ -88,6 +89,8 @@ pub enum Operator {
     Over(over::Spec),
     /// JOIN.
     Join(join::Spec),
+    /// Comparisons with now().
+    Temporal(temporal::Spec),
     /// Rankings, and ORDER BY with LIMIT.
     TopN(top_n::Spec),
     /// GROUP BY.
@@ -225,6 +228,7 @@ impl Plan {
             }
             Operator::Union => f.write_str("Union")?,
             Operator::Constant(constant) => write!(f, "{constant}")?,
+            Operator::Temporal(spec) => write!(f, "{spec}")?,
             Operator::Expand(expand) => write!(f, "{expand}")?,
             Operator::Unnest(unnest) => write!(f, "{unnest}")?,
             Operator::Over(spec) => {

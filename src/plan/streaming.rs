@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{self as logical, Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
@@ -21,6 +22,7 @@ use super::node::{Facts, Node, Operator, Plan, WindowFacts};
 use super::over;
 use super::relation::{check_name, unknown_option};
 use super::rules;
+use super::temporal;
 use super::top_n;
 use super::unnest;
 use super::window_node::{WINDOW_COLUMNS, WindowNode, plain_schema};
@@ -157,11 +159,12 @@ fn why_nothing_closes(root: &Node) -> String {
     reason
 }
 
-/// Refuses what would give another answer when a row is deleted than when it was added (pitfall A-16).
+/// Refuses what would give another answer when a row is deleted than when it was added (pitfall A-16). The clock is
+/// looked at where it is read: some comparisons with it are allowed.
 fn refuse_impure(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expression| {
-            check_pure(expression, "a continuous query")?;
+            check_stable(expression, "a continuous query")?;
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
@@ -170,18 +173,22 @@ fn refuse_impure(plan: &LogicalPlan) -> Result<()> {
 
 /// Refuses functions that read the clock or chance.
 pub fn check_pure(expression: &Expr, place: &str) -> Result<()> {
-    expression.apply(|part| {
-        if let Expr::ScalarFunction(call) = part {
-            let name = call.func.name();
-            let reads_clock = ["now", "current_date", "current_time", "current_timestamp", "today"].contains(&name);
-            if reads_clock || call.func.signature().volatility == Volatility::Volatile {
-                return Err(Error::unsupported(format!("{name}() is not allowed in {place}"))
-                    .detail("Its value would differ between a row's insertion and its deletion.")
-                    .hint("Filter with it when you SELECT from the view.")
-                    .into());
-            }
+    if temporal::reads_clock(expression) {
+        return Err(Error::unsupported(format!("the clock cannot be read in {place}"))
+            .detail("Its value would differ between a row's insertion and its deletion."));
+    }
+    check_stable(expression, place)
+}
+
+fn check_stable(expression: &Expr, place: &str) -> Result<()> {
+    expression.apply(|part| match part {
+        Expr::ScalarFunction(call) if call.func.signature().volatility == Volatility::Volatile => {
+            Err(Error::unsupported(format!("{}() is not allowed in {place}", call.func.name()))
+                .detail("Its value would differ between a row's insertion and its deletion.")
+                .hint("Use it when you SELECT from the view.")
+                .into())
         }
-        Ok(TreeNodeRecursion::Continue)
+        _ => Ok(TreeNodeRecursion::Continue),
     })?;
     Ok(())
 }
@@ -279,10 +286,18 @@ impl Builder<'_> {
     }
 
     fn filtered(&self, input: Node, predicate: &Expr, schema: &DFSchema) -> Result<Node> {
-        let predicate = Some(self.expression(predicate, schema)?);
-        let (schema, facts) = (Arc::clone(&input.schema), input.facts.clone());
-        let map = Map { predicate, columns: None, schema: Arc::clone(&schema) };
-        Ok(Node { operator: Operator::Map(map), inputs: vec![input], schema, facts })
+        let (clock, still): (Vec<Expr>, Vec<Expr>) =
+            split_conjunction_owned(predicate.clone()).into_iter().partition(temporal::reads_clock);
+        let input = match conjunction(still) {
+            None => input,
+            Some(predicate) => {
+                let predicate = Some(self.expression(&predicate, schema)?);
+                let (schema, facts) = (Arc::clone(&input.schema), input.facts.clone());
+                let map = Map { predicate, columns: None, schema: Arc::clone(&schema) };
+                Node { operator: Operator::Map(map), inputs: vec![input], schema, facts }
+            }
+        };
+        if clock.is_empty() { Ok(input) } else { temporal::node(self, input, &clock, schema) }
     }
 
     fn assign(&self, window: &WindowNode) -> Result<Node> {
@@ -332,6 +347,9 @@ impl Builder<'_> {
     pub(super) fn expression(&self, expression: &Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
         if rules::has_subquery(expression) {
             return Err(refuse("a subquery in this place").hint("Write it as a join."));
+        }
+        if temporal::reads_clock(expression) {
+            return Err(temporal::refuse(expression));
         }
         let properties = self.planner.state().execution_props();
         checked(create_physical_expr(expression, schema, properties, &Default::default())?)

@@ -20,7 +20,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::Rows;
 use rayon::prelude::*;
 
-use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful};
+use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful, StepTime};
 use crate::error::Result;
 use crate::operator::map::readable;
 use crate::sql::statement::Emit;
@@ -131,7 +131,7 @@ impl Aggregate {
 }
 
 impl Stateful for Aggregate {
-    fn step(&mut self, inputs: Vec<Vec<Change>>, watermark: Watermark) -> Result<Vec<Change>> {
+    fn step(&mut self, inputs: Vec<Vec<Change>>, time: StepTime) -> Result<Vec<Change>> {
         let input: Vec<Change> = inputs.into_iter().flatten().collect();
         let rows: usize = input.iter().map(|change| change.delta.rows()).sum();
         let parallel = rows >= PARALLEL_ROWS_MIN;
@@ -143,9 +143,9 @@ impl Stateful for Aggregate {
             input.into_iter().map(key).collect::<Result<_>>()?
         };
         let outputs: Vec<Option<Delta>> = if parallel && self.shards.len() > 1 {
-            self.shards.par_iter_mut().map(|shard| shard.step(&keyed, watermark)).collect::<Result<_>>()?
+            self.shards.par_iter_mut().map(|shard| shard.step(&keyed, time.watermark)).collect::<Result<_>>()?
         } else {
-            self.shards.iter_mut().map(|shard| shard.step(&keyed, watermark)).collect::<Result<_>>()?
+            self.shards.iter_mut().map(|shard| shard.step(&keyed, time.watermark)).collect::<Result<_>>()?
         };
         Ok(outputs.into_iter().flatten().map(Change::plain).collect())
     }

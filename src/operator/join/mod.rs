@@ -21,7 +21,7 @@ use arrow::row::Rows;
 use datafusion::physical_expr::PhysicalExpr;
 use rayon::prelude::*;
 
-use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful};
+use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful, StepTime};
 use crate::error::Result;
 use crate::operator::map::readable;
 use crate::types::delta::Delta;
@@ -119,7 +119,7 @@ impl Join {
 }
 
 impl Stateful for Join {
-    fn step(&mut self, inputs: Vec<Vec<Change>>, _watermark: Watermark) -> Result<Vec<Change>> {
+    fn step(&mut self, inputs: Vec<Vec<Change>>, _time: StepTime) -> Result<Vec<Change>> {
         let rows: usize = inputs.iter().flatten().map(|change| change.delta.rows()).sum();
         let mut keyed = Vec::with_capacity(2);
         for (side, changes) in inputs.into_iter().enumerate() {

@@ -10,25 +10,29 @@
 //! x IN (s) anywhere else                     CASE WHEN count(s WHERE s = x) > 0 THEN true
 //!                                                 WHEN count(s WHERE s IS NULL) > 0 OR (x IS NULL AND count(s) > 0)
 //!                                                 THEN NULL ELSE false END
+//! x > ANY (s)                                x > min(s), else NULL if anything is unknown, else false
+//! x > ALL (s)                                true if s is empty, false if x <= max(s), NULL if anything is unknown, else true
 //! ```
 //!
-//! `count(s)` is the scalar subquery `(SELECT count(*) FROM s)`.
+//! `= ANY` is IN, `<> ALL` is NOT IN. `count(s)` is the scalar subquery `(SELECT count(*) FROM s)`.
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, ScalarValue};
 use datafusion::error::{DataFusionError, Result as PlanResult};
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    self as logical, Expr, LogicalPlan, LogicalPlanBuilder, lit, not_exists, scalar_subquery, when,
+    self as logical, Expr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, not_exists, scalar_subquery,
+    when,
 };
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::single_row::check_single_rows;
+use crate::error::Error;
 
 /// Brings subqueries to the forms that can be decorrelated.
 #[derive(Debug)]
@@ -72,7 +76,9 @@ impl OptimizerRule for SubqueryForms {
 
 /// True if the expression contains EXISTS, IN (SELECT) or a scalar subquery.
 pub fn has_subquery(expression: &Expr) -> bool {
-    let subquery = |part: &Expr| matches!(part, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_));
+    let subquery = |part: &Expr| {
+        matches!(part, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+    };
     expression.exists(|part| Ok(subquery(part))).expect("looking does not fail")
 }
 
@@ -138,12 +144,52 @@ fn counted(expression: Expr) -> PlanResult<Transformed<Expr>> {
                 |which| -> PlanResult<Expr> { Ok(number_of(Arc::new(matching(&within, which)?))?.gt(lit(0_i64))) };
             let unknown = some(Match::Unknown)?.or(within.expr.clone().is_null().and(some(Match::Any)?));
             let result = when(some(Match::Equal)?, lit(true))
-                .when(unknown, lit(datafusion::common::ScalarValue::Boolean(None)))
+                .when(unknown, lit(ScalarValue::Boolean(None)))
                 .otherwise(lit(false))?;
             Ok(Transformed::yes(if within.negated { logical::not(result) } else { result }))
         }
+        Expr::SetComparison(comparison) => Ok(Transformed::yes(compared(comparison)?)),
         other => Ok(Transformed::no(other)),
     })
+}
+
+/// ANY and ALL by the extremes of the subquery.
+fn compared(comparison: SetComparison) -> PlanResult<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = comparison;
+    let within = InSubquery { expr, subquery, negated: false };
+    let extreme = |call: fn(Expr) -> Expr| -> PlanResult<Expr> {
+        let plan = LogicalPlan::clone(&within.subquery.subquery);
+        let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
+        let none: [Expr; 0] = [];
+        let plan = LogicalPlanBuilder::from(plan).aggregate(none, [call(column)])?.build()?;
+        Ok(scalar_subquery(Arc::new(plan)))
+    };
+    let x = within.expr.as_ref().clone();
+    let is =
+        |op: Operator, call: fn(Expr) -> Expr| Ok::<_, DataFusionError>(binary_expr(x.clone(), op, extreme(call)?));
+    // Of all comparisons with the subquery's values: one that is true, and one that is false, if there are.
+    let (some, all) = match op {
+        Operator::Gt | Operator::GtEq => (is(op, min)?, is(op, max)?),
+        Operator::Lt | Operator::LtEq => (is(op, max)?, is(op, min)?),
+        Operator::Eq => (is(op, min)?.or(is(op, max)?), is(op, min)?.and(is(op, max)?)),
+        Operator::NotEq => (is(op, min)?.or(is(op, max)?), is(op, min)?.and(is(op, max)?)),
+        other => return Err(Error::unsupported(format!("{other} ANY and ALL are not supported")).into()),
+    };
+    let number = |which| -> PlanResult<Expr> { number_of(Arc::new(matching(&within, which)?)) };
+    let unknown = number(Match::Unknown)?.gt(lit(0_i64)).or(x.clone().is_null());
+    let null = || lit(ScalarValue::Boolean(None));
+    match (quantifier, op) {
+        (SetQuantifier::Any, Operator::Eq) => Ok(counted(Expr::InSubquery(within))?.data),
+        (SetQuantifier::All, Operator::NotEq) => Ok(logical::not(counted(Expr::InSubquery(within))?.data)),
+        (SetQuantifier::Any, _) => when(number(Match::Any)?.eq(lit(0_i64)), lit(false))
+            .when(some, lit(true))
+            .when(unknown, null())
+            .otherwise(lit(false)),
+        (SetQuantifier::All, _) => when(number(Match::Any)?.eq(lit(0_i64)), lit(true))
+            .when(logical::not(all), lit(false))
+            .when(unknown, null())
+            .otherwise(lit(true)),
+    }
 }
 
 /// Which rows of an IN's subquery.
