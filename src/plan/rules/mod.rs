@@ -26,6 +26,7 @@ use crate::error::Result;
 use distinct_on::DistinctOnToRanking;
 use subquery::SubqueryForms;
 
+mod correlated_limit;
 mod distinct_on;
 mod lateral;
 mod set_operation;
@@ -59,7 +60,8 @@ pub fn complete(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = set_operation::count_rows(plan)?;
     let plan = with_ties::rank_ties(plan)?;
     let plan = lateral::lift_functions(plan)?;
-    single_row::aggregate_lookups(plan)
+    let plan = single_row::aggregate_lookups(plan)?;
+    correlated_limit::rank_limits(plan)
 }
 
 /// The rules of batch queries: DataFusion's, after our forms of subqueries.

@@ -35,9 +35,15 @@ fn is_lookup(subquery: &Subquery) -> bool {
         && at_most_one_row(&subquery.subquery, &BTreeSet::new())
 }
 
+/// A column of an aggregate is what the planner below wants to see already.
 fn has_aggregate(plan: &LogicalPlan) -> bool {
-    plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Limit(_))))
-        .expect("looking does not fail")
+    match plan {
+        LogicalPlan::Aggregate(_) => true,
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Sort(_) => {
+            plan.inputs().into_iter().all(has_aggregate)
+        }
+        _ => false,
+    }
 }
 
 fn aggregated(subquery: Subquery) -> PlanResult<Expr> {
