@@ -5,7 +5,6 @@
 //!
 //! Rows that compare equal are ordered by their arguments' bytes: the same on every run and shard, and after a restart.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -15,6 +14,7 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
+use super::multiset::Multiset;
 use crate::error::Result;
 use crate::types::key::KeyCodec;
 
@@ -46,17 +46,13 @@ impl Evaluator {
     }
 
     /// One result per group.
-    pub fn results<'a>(
-        &self,
-        codec: &KeyCodec,
-        groups: impl Iterator<Item = &'a BTreeMap<Box<[u8]>, i64>>,
-    ) -> Result<ArrayRef> {
+    pub fn results<'a>(&self, codec: &KeyCodec, groups: impl Iterator<Item = &'a Multiset>) -> Result<ArrayRef> {
         let mut rows: Vec<&[u8]> = Vec::new();
         let mut ends = Vec::new();
         for group in groups {
-            for (row, count) in group {
-                let times = if self.once { 1 } else { (*count).max(0) as usize };
-                rows.extend(std::iter::repeat_n(&**row, times));
+            for (row, count) in group.iter() {
+                let times = if self.once { 1 } else { count.count.max(0) as usize };
+                rows.extend(std::iter::repeat_n(row, times));
             }
             ends.push(rows.len());
         }

@@ -37,6 +37,7 @@ mod count;
 mod exact;
 mod extreme;
 mod groups;
+mod multiset;
 mod shard;
 mod sum;
 mod values;

@@ -41,6 +41,8 @@ pub struct Shard {
     touched: Vec<u32>,
     /// Changed since the last checkpoint.
     dirty: Vec<bool>,
+    /// Part of the last checkpoint.
+    saved: Vec<bool>,
     dirty_groups: Vec<u32>,
     removed: Vec<(u64, Box<[u8]>)>,
     removed_entries: Vec<(u64, Vec<u8>)>,
@@ -78,6 +80,7 @@ impl Shard {
             visible: Vec::new(),
             touched: Vec::new(),
             dirty: Vec::new(),
+            saved: Vec::new(),
             dirty_groups: Vec::new(),
             removed: Vec::new(),
             removed_entries: Vec::new(),
@@ -140,9 +143,12 @@ impl Shard {
             changes.removes.push((key::group(hash, groups), entry));
         }
         for group in std::mem::take(&mut self.dirty_groups) {
-            if !std::mem::take(&mut self.dirty[group as usize]) {
+            self.dirty[group as usize] = false;
+            if self.rows[group as usize] == 0 && !self.is_resident(group) {
+                // Gone since; its number may be in use again or not.
                 continue;
             }
+            self.saved[group as usize] = true;
             let mut value = Vec::with_capacity(16 + 32 * self.accumulators.len());
             value.extend(self.rows[group as usize].to_le_bytes());
             value.extend(self.rows_after_close[group as usize].to_le_bytes());
@@ -174,6 +180,7 @@ impl Shard {
         let mut bytes = value;
         match entry {
             None => {
+                self.saved[group as usize] = true;
                 self.rows[group as usize] = take_i64(&mut bytes)?;
                 self.rows_after_close[group as usize] = take_i64(&mut bytes)?;
                 for accumulator in &mut self.accumulators {
@@ -262,6 +269,7 @@ impl Shard {
             self.visible.resize(capacity, false);
             self.touched.resize(capacity, 0);
             self.dirty.resize(capacity, false);
+            self.saved.resize(capacity, false);
             self.accumulators.iter_mut().for_each(|a| a.resize(capacity));
         }
         if self.spec.window.is_some() {
@@ -452,17 +460,18 @@ impl Shard {
             for (call, accumulator) in self.accumulators.iter_mut().enumerate() {
                 if let Some(entries) = accumulator.entries() {
                     let gone =
-                        entries.values(*group).map(|value| (hash, saved_key(&group_key, Some((call as u8, value)))));
+                        entries.saved(*group).map(|value| (hash, saved_key(&group_key, Some((call as u8, value)))));
                     self.removed_entries.extend(gone);
                 }
                 accumulator.clear(*group);
             }
-            self.removed.push((hash, group_key));
+            if std::mem::take(&mut self.saved[at]) {
+                self.removed.push((hash, group_key));
+            }
             self.groups.remove(*group);
             self.rows[at] = 0;
             self.rows_after_close[at] = 0;
             self.visible[at] = false;
-            self.dirty[at] = false;
             self.touched[at] = 0;
         }
     }

@@ -2,7 +2,7 @@
 //! that the next extreme is at hand when the current one leaves (pitfall A-04), what `count(DISTINCT)` counts, and
 //! what every aggregate without a formula of its own is evaluated over.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
@@ -10,6 +10,7 @@ use arrow::datatypes::DataType;
 
 use super::accumulator::{Accumulator, Input};
 use super::collected::Evaluator;
+use super::multiset::{Count, Multiset, Value};
 use crate::error::Result;
 use crate::types::key::KeyCodec;
 
@@ -31,64 +32,105 @@ pub enum Told {
 pub struct Values {
     told: Told,
     codec: KeyCodec,
-    groups: Vec<BTreeMap<Box<[u8]>, i64>>,
-    /// Entries by group whose count changed since the last checkpoint.
-    dirty: HashMap<u32, HashSet<Box<[u8]>>>,
+    groups: Vec<Multiset>,
+    /// Groups with values that changed since the last checkpoint, each once.
+    dirty: Vec<u32>,
+    is_dirty: Vec<bool>,
+    /// Saved values that are gone since then, by group.
+    gone: HashMap<u32, Vec<Value>>,
+    bytes: usize,
 }
+
+/// Memory of a value beside bytes that do not fit in it.
+const VALUE_BYTES: usize = 48;
 
 impl Values {
     /// Values of this type, of which this is told.
     pub fn new(told: Told, data_type: &DataType) -> Result<Self> {
-        let codec = KeyCodec::new(std::slice::from_ref(data_type))?;
-        Ok(Values { told, codec, groups: Vec::new(), dirty: HashMap::new() })
+        Ok(Values::with(told, KeyCodec::new(std::slice::from_ref(data_type))?))
     }
 
     /// Rows of several columns, of which the evaluator makes a result.
     pub fn collected(evaluator: Arc<Evaluator>) -> Result<Self> {
         let codec = evaluator.codec()?;
-        Ok(Values { told: Told::Evaluated(evaluator), codec, groups: Vec::new(), dirty: HashMap::new() })
+        Ok(Values::with(Told::Evaluated(evaluator), codec))
+    }
+
+    fn with(told: Told, codec: KeyCodec) -> Self {
+        Values {
+            told,
+            codec,
+            groups: Vec::new(),
+            dirty: Vec::new(),
+            is_dirty: Vec::new(),
+            gone: HashMap::new(),
+            bytes: 0,
+        }
     }
 
     /// Calls `each(group, value, count)` for every entry that changed since the last call; count 0 means gone.
     pub fn freeze(&mut self, mut each: impl FnMut(u32, &[u8], i64)) {
-        for (group, values) in self.dirty.drain() {
-            for value in values {
-                let count = self.groups[group as usize].get(&value).copied().unwrap_or(0);
-                each(group, &value, count);
+        for (group, values) in self.gone.drain() {
+            values.iter().for_each(|value| each(group, value, 0));
+        }
+        for group in std::mem::take(&mut self.dirty) {
+            self.is_dirty[group as usize] = false;
+            for (value, count) in self.groups[group as usize].iter_mut().filter(|(_, count)| count.dirty) {
+                (count.dirty, count.saved) = (false, true);
+                each(group, value, count.count);
             }
         }
     }
 
-    /// The values of a group that is going away, and those that left since the last checkpoint: all that may be saved.
-    pub fn values(&self, group: u32) -> impl Iterator<Item = &[u8]> {
-        let left = self.dirty.get(&group).into_iter().flatten().map(|value| &**value);
-        self.groups[group as usize].keys().map(|value| &**value).chain(left)
+    /// The saved values of a group that is going away, gone ones among them.
+    pub fn saved(&self, group: u32) -> impl Iterator<Item = &[u8]> {
+        let gone = self.gone.get(&group).into_iter().flatten().map(|value| &**value);
+        self.groups[group as usize].iter().filter(|(_, count)| count.saved).map(|(value, _)| value).chain(gone)
     }
 
     /// Puts a saved entry back.
     pub fn restore(&mut self, group: u32, value: &[u8], count: i64) {
-        self.groups[group as usize].insert(value.into(), count);
+        *self.groups[group as usize].count(value) = Count { count, dirty: false, saved: true };
+        self.bytes += size(value);
     }
+}
+
+fn size(value: &[u8]) -> usize {
+    VALUE_BYTES + if value.len() > 16 { value.len() } else { 0 }
 }
 
 impl Accumulator for Values {
     fn resize(&mut self, groups: usize) {
-        self.groups.resize(groups, BTreeMap::new());
+        let ordered = !matches!(self.told, Told::Number);
+        self.groups.resize_with(groups, || Multiset::new(ordered));
+        self.is_dirty.resize(groups, false);
     }
 
     fn update(&mut self, input: &Input<'_>) -> Result<()> {
         let keys = self.codec.encode(input.columns)?;
-        let (groups, dirty) = (&mut self.groups, &mut self.dirty);
+        let Values { told, groups, dirty, is_dirty, gone, bytes, .. } = self;
         let add = |group: usize, row: usize, weight: i64| {
-            let value: Box<[u8]> = keys.row(row).as_ref().into();
-            let count = groups[group].entry(value.clone()).or_insert(0);
-            *count += weight;
-            if *count == 0 {
-                groups[group].remove(&value);
+            let value = keys.row(row).data();
+            let count = groups[group].count(value);
+            if count.count == 0 {
+                *bytes += size(value);
             }
-            dirty.entry(group as u32).or_default().insert(value);
+            count.count += weight;
+            if !count.dirty {
+                count.dirty = true;
+                if !std::mem::replace(&mut is_dirty[group], true) {
+                    dirty.push(group as u32);
+                }
+            }
+            if count.count == 0 {
+                if count.saved {
+                    gone.entry(group as u32).or_default().push(Value::from_slice(value));
+                }
+                groups[group].remove(value);
+                *bytes -= size(value);
+            }
         };
-        match self.told {
+        match told {
             Told::Evaluated(_) => input.for_each(add),
             _ => input.for_each_known(add),
         }
@@ -98,20 +140,18 @@ impl Accumulator for Values {
     fn output(&self, groups: &[u32]) -> Result<ArrayRef> {
         let of = |group: &u32| &self.groups[*group as usize];
         match &self.told {
-            Told::Least => {
-                decode(&self.codec, groups.iter().map(|g| of(g).first_key_value().map(|(value, _)| &**value)))
-            }
-            Told::Greatest => {
-                decode(&self.codec, groups.iter().map(|g| of(g).last_key_value().map(|(value, _)| &**value)))
-            }
+            Told::Least => decode(&self.codec, groups.iter().map(|group| of(group).first())),
+            Told::Greatest => decode(&self.codec, groups.iter().map(|group| of(group).last())),
             Told::Number => Ok(Arc::new(Int64Array::from_iter_values(groups.iter().map(|g| of(g).len() as i64)))),
             Told::Evaluated(evaluator) => evaluator.results(&self.codec, groups.iter().map(of)),
         }
     }
 
     fn clear(&mut self, group: u32) {
-        self.groups[group as usize].clear();
-        self.dirty.remove(&group);
+        let ordered = !matches!(self.told, Told::Number);
+        let old = std::mem::replace(&mut self.groups[group as usize], Multiset::new(ordered));
+        self.bytes -= old.iter().map(|(value, _)| size(value)).sum::<usize>();
+        self.gone.remove(&group);
     }
 
     fn encode(&self, _group: u32, _out: &mut Vec<u8>) {}
@@ -125,7 +165,7 @@ impl Accumulator for Values {
     }
 
     fn bytes(&self) -> usize {
-        self.groups.iter().flat_map(|g| g.keys()).map(|value| value.len() + 40).sum()
+        self.bytes + self.groups.capacity() * std::mem::size_of::<Multiset>()
     }
 }
 
