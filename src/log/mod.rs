@@ -24,9 +24,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use crate::error::{Error, Kind, Result};
 
@@ -49,8 +51,10 @@ use frame::{Commit, Header, chain};
 use segment::{HEADER_BYTES, Segment};
 use walk::{Payloads, Walked};
 
-/// Memory kept from one append to the next.
-const SCRATCH_BYTES_MAX: usize = 8 << 20;
+/// Written bytes that stay in the page cache; beyond it the kernel is told that they will not be read soon.
+const CACHED_BYTES_MAX: u64 = 1 << 20;
+/// Parts given to one write: fewer than any system's limit.
+const SLICES_MAX: usize = 512;
 /// A segment that holds nothing wanted is sealed early, to be deleted, once it has this part of its full length.
 const EARLY_SEAL_PART: u64 = 4;
 
@@ -112,7 +116,8 @@ pub struct Log {
     epoch_synced: u64,
     /// What made further writes unsafe.
     poison: Option<String>,
-    scratch: Vec<u8>,
+    /// Bytes written since the page cache was last told to let go.
+    cached: u64,
     /// Keeps a second server out.
     _lock: File,
 }
@@ -134,15 +139,12 @@ impl Log {
         if frames.iter().any(|frame| frame.kind == FrameKind::Commit) {
             return Err(Error::internal("a commit frame is written by the log itself"));
         }
-        let headers = self.encode(epoch, clock_us, frames)?;
+        let (headers, parts) = self.parts(epoch, clock_us, frames)?;
         if self.segments.last().is_none_or(|segment| segment.length >= self.options.segment_bytes) {
             self.roll(epoch)?;
         }
-        self.write()?;
-
-        let bytes = self.scratch.len() as u64;
-        self.scratch.clear();
-        self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+        let bytes = self.write(&parts)?;
+        self.cached += bytes;
         let segment = self.segments.last_mut().expect("an append has a segment");
         let mut offset = segment.length;
         let mut appended = Appended { bytes, pointers: Vec::with_capacity(frames.len()) };
@@ -173,6 +175,12 @@ impl Log {
             return Err(poison(&mut self.poison, segment.failed("sync", &error)));
         }
         self.epoch_synced = self.epoch_last;
+        if self.cached >= CACHED_BYTES_MAX {
+            // Pages that are freed are used again while they are warm; a fresh one costs the kernel more than the copy into
+            // it. This is advice: if it is not taken, nothing changes.
+            let _ = rustix::fs::fadvise(segment.open()?, 0, None, rustix::fs::Advice::DontNeed);
+            self.cached = 0;
+        }
         Ok(())
     }
 
@@ -243,33 +251,31 @@ impl Log {
         Ok(self.bytes())
     }
 
-    /// Puts the epoch's bytes into `scratch`. Returns the headers of the given frames.
-    fn encode(&mut self, epoch: u64, clock_us: i64, frames: &[Frame]) -> Result<Vec<Header>> {
-        self.scratch.clear();
-        self.scratch.reserve(frames.iter().map(|frame| Header::BYTES + frame.payload.len()).sum::<usize>() + 128);
+    /// The headers of the given frames, and all bytes of the epoch in order.
+    fn parts(&self, epoch: u64, clock_us: i64, frames: &[Frame]) -> Result<(Vec<Header>, Vec<Bytes>)> {
         let mut headers = Vec::with_capacity(frames.len());
+        let mut parts = Vec::with_capacity(2 * frames.len() + 2);
         let mut checksum = 0;
         for frame in frames {
             let header = Header::of(frame, epoch)?;
             let bytes = header.write();
             checksum = chain(checksum, &bytes);
-            self.scratch.extend_from_slice(&bytes);
-            self.scratch.extend_from_slice(&frame.payload);
+            parts.extend([Bytes::copy_from_slice(&bytes), frame.payload.clone()]);
             headers.push(header);
         }
         let (previous, synced) = (self.epoch_last, self.epoch_synced);
         let commit = Commit { epoch, clock_us, frames: frames.len() as u32, previous, synced, checksum }.frame();
-        self.scratch.extend_from_slice(&Header::of(&commit, epoch)?.write());
-        self.scratch.extend_from_slice(&commit.payload);
-        Ok(headers)
+        parts.extend([Bytes::copy_from_slice(&Header::of(&commit, epoch)?.write()), commit.payload]);
+        Ok((headers, parts))
     }
 
-    /// Writes `scratch` at the end of the last segment, or leaves the segment as it was.
-    fn write(&mut self) -> Result<()> {
+    /// Writes the parts at the end of the last segment, or leaves the segment as it was. Returns their length.
+    fn write(&mut self, parts: &[Bytes]) -> Result<u64> {
         let segment = self.segments.last().expect("an append has a segment");
         let file = segment.file.open()?;
-        let Err(error) = file.write_all_at(&self.scratch, segment.length) else {
-            return Ok(());
+        let error = match write_at(file, segment.length, parts) {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) => error,
         };
         let failed = segment.file.failed("append to", &error);
         match file.set_len(segment.length) {
@@ -320,6 +326,26 @@ impl From<Walked> for Epoch {
 }
 
 /// Ends the log: every later write fails with this cause.
+/// Writes all parts one after the other, without gathering them first.
+fn write_at(file: &File, start: u64, parts: &[Bytes]) -> io::Result<u64> {
+    let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    let (mut rest, mut at) = (&mut slices[..], start);
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let some = &rest[..rest.len().min(SLICES_MAX)];
+        match rustix::io::pwritev(file, some, at) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                at += written as u64;
+                IoSlice::advance_slices(&mut rest, written);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(at - start)
+}
+
 fn poison(cause: &mut Option<String>, error: Error) -> Error {
     tracing::error!(error = %error, "ingest log failed");
     cause.get_or_insert_with(|| error.message.clone());

@@ -51,8 +51,8 @@ pub(super) fn open(dir: &Path, options: LogOptions) -> Result<(Log, OpenReport)>
     report.segments = segments.len();
     // What is left of the last segment was synced by `recover`.
     let epoch_synced = epoch_last;
-    let (dir, poison, scratch) = (dir.to_path_buf(), None, Vec::new());
-    Ok((Log { dir, options, segments, reader, epoch_last, epoch_synced, poison, scratch, _lock: lock }, report))
+    let (dir, poison, cached) = (dir.to_path_buf(), None, 0);
+    Ok((Log { dir, options, segments, reader, epoch_last, epoch_synced, poison, cached, _lock: lock }, report))
 }
 
 /// Indexes a sealed segment by its headers.

@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::operator::GroupChanges;
 use crate::types::key::{self, KeyCodec};
 
-/// Rows per partition and step up to which those beyond the cut are found by comparing with each other.
-const REDUCED_MAX: u64 = 32;
+/// Rows of a partition in a step from which on they are compared with each other.
+const REDUCED_MIN: usize = 16;
 
 /// Memory of a kept row beside its own bytes, and of a partition.
 const ROW_BYTES: usize = 56;
@@ -60,6 +60,10 @@ struct Touched {
     partition: u32,
     before: Vec<Shown>,
     rows: Vec<Candidate>,
+    /// A row beyond this one's order cannot come out.
+    cut: Option<Candidate>,
+    /// How many rows there may be before they are reduced.
+    limit: usize,
 }
 
 /// A row of the step that may come out: piece and row.
@@ -165,13 +169,13 @@ impl Shard {
                     partition.touched = (self.step, touched.len() as u32);
                     let mut before = Vec::new();
                     partition.rows.shown(&spec, &mut before);
-                    touched.push(Touched { partition: number, before, rows: Vec::new() });
+                    touched.push(Touched::new(number, before));
                 }
-                let rows = &mut touched[partition.touched.1 as usize].rows;
+                let touched = &mut touched[partition.touched.1 as usize];
                 let candidate = Candidate { piece: piece as u32, row: row as u32 };
-                match cut_at.filter(|last| *last <= REDUCED_MAX) {
-                    Some(last) => reduce(rows, candidate, last as usize, pieces),
-                    None => rows.push(candidate),
+                match cut_at {
+                    Some(last) if last > 0 => touched.add(candidate, last as usize, pieces),
+                    _ => touched.rows.push(candidate),
                 }
             }
         }
@@ -272,24 +276,27 @@ impl Shard {
     }
 }
 
-/// Adds a candidate unless `last` others come before it by their order alone; takes out one that it pushes beyond.
-fn reduce(rows: &mut Vec<Candidate>, candidate: Candidate, last: usize, pieces: &[Keyed]) {
-    let order = |c: &Candidate| pieces[c.piece as usize].order(c.row as usize);
-    if rows.len() < last {
-        rows.push(candidate);
-        return;
+impl Touched {
+    fn new(partition: u32, before: Vec<Shown>) -> Self {
+        Touched { partition, before, rows: Vec::new(), cut: None, limit: REDUCED_MIN }
     }
-    let (at, worst) = rows
-        .iter()
-        .enumerate()
-        .max_by(|(_, left), (_, right)| order(left).cmp(order(right)))
-        .expect("a cut is at least one row");
-    match order(&candidate).cmp(order(worst)) {
-        Ordering::Greater => {}
-        // Their rows decide.
-        Ordering::Equal => rows.push(candidate),
-        Ordering::Less if rows.len() == last => rows[at] = candidate,
-        Ordering::Less => rows.push(candidate),
+
+    /// Adds a candidate unless `last` others come before it by their order alone. Now and then, those that have been pushed
+    /// beyond are taken out, so that the work per row stays the same however many there are.
+    fn add(&mut self, candidate: Candidate, last: usize, pieces: &[Keyed]) {
+        let order = |c: &Candidate| pieces[c.piece as usize].order(c.row as usize);
+        if self.cut.is_some_and(|cut| order(&candidate) > order(&cut)) {
+            return;
+        }
+        self.rows.push(candidate);
+        if self.rows.len() >= self.limit.max(2 * last) {
+            self.rows.sort_by(|left, right| order(left).cmp(order(right)));
+            let cut = self.rows[last - 1];
+            let kept = self.rows.partition_point(|row| order(row) <= order(&cut));
+            self.rows.truncate(kept);
+            self.cut = Some(cut);
+            self.limit = (2 * kept).max(REDUCED_MIN);
+        }
     }
 }
 
