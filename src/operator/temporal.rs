@@ -264,3 +264,85 @@ impl fmt::Display for Spec {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray, TimestampMicrosecondArray};
+    use arrow::datatypes::{Field, Schema, TimestampMicrosecondType};
+    use datafusion::physical_expr::expressions::Column;
+
+    use super::*;
+    use crate::types::time::timestamp_type;
+
+    /// Visible from `at` until `at + 10`, step by step; each line is the clock, what comes in, what comes out.
+    ///
+    /// ```text
+    /// 100   + 95, + 80, + 110    + 95                    80 has left, 110 is to come
+    /// 105   (no rows)            - 95
+    /// 111   - 95                 + 110                   95 has left already
+    /// restart
+    /// 115   - 110                - 110
+    /// 130   (no rows)            (nothing)               nothing is kept
+    /// ```
+    #[test]
+    fn rows_come_and_go_with_the_clock() {
+        let mut filter = operator();
+        let mut saved = Saved::default();
+        assert_eq!(step(&mut filter, 100, &[(95, 1), (80, 1), (110, 1)]), [(95, 1)]);
+        saved.take(filter.freeze());
+        assert_eq!(filter.due_at(), Some(105));
+        assert_eq!(step(&mut filter, 105, &[]), [(95, -1)]);
+        assert_eq!(step(&mut filter, 111, &[(95, -1)]), [(110, 1)]);
+        assert_eq!((filter.due_at(), filter.keys()), (Some(120), 1));
+        saved.take(filter.freeze());
+        let mut filter = saved.restart();
+        assert_eq!(step(&mut filter, 115, &[(110, -1)]), [(110, -1)]);
+        assert_eq!(step(&mut filter, 130, &[]), []);
+        assert_eq!((filter.due_at(), filter.keys(), filter.bytes()), (None, 0, 0));
+    }
+
+    /// A step of the clock over both instants of a row shows nothing of it.
+    #[test]
+    fn a_row_that_came_and_went_meanwhile_cancels_out() {
+        let mut filter = operator();
+        assert_eq!(step(&mut filter, 100, &[(110, 2)]), []);
+        let turned = step(&mut filter, 200, &[]);
+        assert_eq!(turned.iter().map(|(_, weight)| weight).sum::<i64>(), 0);
+        assert_eq!(filter.keys(), 0);
+    }
+
+    #[derive(Default)]
+    struct Saved(BTreeMap<Vec<u8>, Vec<u8>>);
+
+    impl Saved {
+        fn take(&mut self, changes: GroupChanges) {
+            changes.removes.into_iter().for_each(|(_, key)| drop(self.0.remove(&key)));
+            self.0.extend(changes.puts.into_iter().map(|(_, key, value)| (key, value)));
+        }
+
+        fn restart(&self) -> Temporal {
+            let mut filter = operator();
+            self.0.iter().for_each(|(key, value)| filter.restore(key, value).expect("what was saved"));
+            filter
+        }
+    }
+
+    fn operator() -> Temporal {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("at", timestamp_type(), true)]));
+        let bound = |shift| Bound { at: Arc::new(Column::new("at", 0)), shift };
+        Temporal::new(Spec { from: vec![bound(0)], until: vec![bound(10)], schema, key_groups: 8 }).expect("a filter")
+    }
+
+    fn step(filter: &mut Temporal, clock: EventTime, rows: &[(i64, i64)]) -> Vec<(i64, i64)> {
+        let column: ArrayRef = Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(at, _)| *at)));
+        let batch = RecordBatch::try_new(Arc::clone(&filter.spec.schema), vec![column]).expect("one column");
+        let input = Change::plain(Delta::weighted(batch, rows.iter().map(|(_, weight)| *weight).collect()));
+        let time = StepTime { watermark: Watermark::NONE, clock };
+        let changes = filter.step(vec![vec![input]], time).expect("a step");
+        let rows = |change: &Change| {
+            let at = change.delta.batch.column(0).as_primitive::<TimestampMicrosecondType>().clone();
+            (0..change.delta.rows()).map(|row| (at.value(row), change.delta.weight(row))).collect::<Vec<_>>()
+        };
+        changes.iter().flat_map(rows).collect()
+    }
+}

@@ -41,17 +41,11 @@ fn ranked(limit: &Limit) -> PlanResult<Option<LogicalPlan>> {
     else {
         return Ok(None);
     };
-    // An order by what is not selected has a projection between.
-    let (sorted, shown): (&Arc<LogicalPlan>, Vec<Expr>) = match limit.input.as_ref() {
-        LogicalPlan::Projection(projection) if matches!(projection.input.as_ref(), LogicalPlan::Sort(_)) => {
-            (&projection.input, projection.expr.clone())
-        }
-        other => (&limit.input, other.schema().columns().into_iter().map(Expr::Column).collect()),
-    };
-    let (input, order): (&Arc<LogicalPlan>, Vec<SortExpr>) = match sorted.as_ref() {
+    let (input, order): (&Arc<LogicalPlan>, Vec<SortExpr>) = match limit.input.as_ref() {
         LogicalPlan::Sort(sort) => (&sort.input, sort.expr.clone()),
-        _ => (sorted, Vec::new()),
+        _ => (&limit.input, Vec::new()),
     };
+    let shown: Vec<Expr> = limit.input.schema().columns().into_iter().map(Expr::Column).collect();
     let Some((input, keys)) = exposed(input)? else { return Ok(None) };
     let by = keys.iter().map(|(key, _)| key.clone()).collect();
     let number = row_number_udwf().call(vec![]).partition_by(by).order_by(order).build()?.alias(NUMBER);

@@ -29,6 +29,7 @@ use subquery::SubqueryForms;
 mod correlated_limit;
 mod distinct_on;
 mod lateral;
+mod limit_below;
 mod set_operation;
 mod single_row;
 mod subquery;
@@ -58,6 +59,7 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// What the SQL planner leaves to us, for continuous and for batch queries.
 pub fn complete(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = set_operation::count_rows(plan)?;
+    let plan = limit_below::limit_below_projection(plan)?;
     let plan = with_ties::rank_ties(plan)?;
     let plan = lateral::lift_functions(plan)?;
     let plan = single_row::aggregate_lookups(plan)?;
