@@ -112,12 +112,15 @@ impl Shard {
                 batch = Some(compute::take_record_batch(pairs, &UInt32Array::from(kept))?);
             }
         }
+        let counts = self.counts(1 - work.side);
         let mut weights = Vec::with_capacity(rows.len());
         for (row, entry) in rows.iter().zip(&entries) {
             let (weight, count) = (work.keyed.delta.weight(*row as usize), other.entry(*entry).count);
             weights.push(weight * count);
             work.matches[*row as usize] += count;
-            *work.other.entry(*entry).or_default() += weight;
+            if counts {
+                *work.other.entry(*entry).or_default() += weight;
+            }
         }
         if let (true, Some(pairs)) = (emits && !rows.is_empty(), batch) {
             let pairs = RecordBatch::try_new(Arc::clone(&self.spec.schema), pairs.columns().to_vec())?;
@@ -171,6 +174,12 @@ impl Shard {
         }
     }
 
+    /// Whether rows of this side need to know how many they match. Where nobody asks, nothing is counted: each change of a
+    /// count is an entry of the next checkpoint.
+    fn counts(&self, side: usize) -> bool {
+        self.sign_of_a_first_match(side) != 0
+    }
+
     /// Changed rows that come out alone: padded, or by semi and anti join.
     fn come_out(&self, mine: &[u32], work: &mut Work<'_>) -> Result<()> {
         let comes_out = |row: &&u32| {
@@ -209,6 +218,7 @@ impl Shard {
 
     /// Keeps the changed rows. A NULL key matches nothing, now or later: nothing is kept for it.
     fn store(&mut self, mine: &[u32], work: &Work<'_>) -> Result<()> {
+        let counts = self.counts(work.side);
         let side = &mut self.sides[work.side];
         let encoded = side.codec().encode(work.keyed.delta.batch.columns())?;
         let mut touched = Vec::with_capacity(mine.len());
@@ -216,7 +226,7 @@ impl Shard {
             let at = *row as usize;
             let key = work.keyed.keys.as_ref().map_or(&[][..], |keys| keys.row(at).data());
             let (entry, new) = side.intern(work.keyed.hashes[at], key, encoded.row(at).data());
-            side.change(entry, work.keyed.delta.weight(at), if new { work.matches[at] } else { 0 });
+            side.change(entry, work.keyed.delta.weight(at), if new && counts { work.matches[at] } else { 0 });
             touched.push(entry);
         }
         touched.sort_unstable();
