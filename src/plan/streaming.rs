@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{self as logical, Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
@@ -279,6 +279,10 @@ impl Builder<'_> {
     }
 
     fn filtered(&self, input: Node, predicate: &Expr, schema: &DFSchema) -> Result<Node> {
+        // What is left of a condition that became a join.
+        if matches!(predicate, Expr::Literal(ScalarValue::Boolean(Some(true)), _)) {
+            return Ok(input);
+        }
         let predicate = Some(self.expression(predicate, schema)?);
         let (schema, facts) = (Arc::clone(&input.schema), input.facts.clone());
         let map = Map { predicate, columns: None, schema: Arc::clone(&schema) };
