@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fastrand::Rng;
-use highwater::config::Config;
+use highwater::config::{BackendKind, Config};
 use tpchgen::{csv, generators};
 
 use super::inside::Inside;
@@ -79,7 +79,12 @@ async fn run(seed: u64) {
 }
 
 fn start(folder: &Path) -> Inside {
-    let config = Config { data: folder.to_path_buf(), parallelism: Some(2), ..Config::default() };
+    let config = Config {
+        data: folder.to_path_buf(),
+        parallelism: Some(2),
+        state_backend: BackendKind::Memory,
+        ..Config::default()
+    };
     Inside::start(config).expect("the server opens")
 }
 
