@@ -56,16 +56,7 @@ impl<'a> Case<'a> {
         let mut random = Rng::with_seed(seed);
         let step_rows = [1, 7, 65_536][random.usize(0..3)];
         let parallelism = random.usize(1..=4);
-        Case {
-            seed,
-            random,
-            folder,
-            step_rows,
-            parallelism,
-            server: None,
-            views: Vec::new(),
-            said: Vec::new(),
-        }
+        Case { seed, random, folder, step_rows, parallelism, server: None, views: Vec::new(), said: Vec::new() }
     }
 
     async fn run(&mut self) {

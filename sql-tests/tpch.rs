@@ -2,7 +2,7 @@
 //! after every round of inserts, updates and deletes in all eight tables.
 //!
 //! Odd queries are views before the load and follow it row by row; even ones are made after it and start from the tables.
-//! `HIGHWATER_SEED=n` changes the changes.
+//! `HIGHWATER_SEED=n` makes other changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
@@ -25,7 +25,7 @@ const SCALE: f64 = 0.01;
 /// Rounds of changes after the load.
 const ROUNDS: u32 = 20;
 
-/// The server restarts after this round, and goes on from its checkpoint.
+/// The server restarts after this round, and replays its log.
 const RESTART_AFTER: u32 = 10;
 
 /// Queries with LIMIT, and their ORDER BY. Which of the rows that are equal there come out is for Highwater and for the
@@ -49,7 +49,8 @@ async fn run(seed: u64) {
     let mut server = start(folder.path());
     let queries = queries();
     say(&server, &read("schema.sql")).await;
-    let (before, after): (Vec<_>, Vec<_>) = queries.iter().partition(|(name, _)| name.ends_with(['1', '3', '5', '7', '9']));
+    let (before, after): (Vec<_>, Vec<_>) =
+        queries.iter().partition(|(name, _)| name.ends_with(['1', '3', '5', '7', '9']));
     create(&server, &before).await;
     load(&server).await;
     create(&server, &after).await;
@@ -78,6 +79,7 @@ async fn run(seed: u64) {
     server.stop().await.expect("a clean stop");
 }
 
+/// State is in memory: a million entries take sled longer than all of the rest, and `property` restarts on it.
 fn start(folder: &Path) -> Inside {
     let config = Config {
         data: folder.to_path_buf(),

@@ -250,9 +250,7 @@ mod tests {
     /// One column on each side, equal to each other.
     fn join(kind: Kind) -> Join {
         let columns = |names: &[&str]| -> SchemaRef {
-            Arc::new(Schema::new(
-                names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect::<Vec<_>>(),
-            ))
+            Arc::new(Schema::new(names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect::<Vec<_>>()))
         };
         let pair = columns(&["a", "b"]);
         let spec = Spec {
