@@ -7,6 +7,7 @@
 //! - [`hostile`]: bad input gets an error or a side-table row, and the server stays up
 //! - [`manual`]: the examples of the manual do what the manual says
 //! - [`nexmark`]: benchmark queries equal the answers of other engines
+//! - [`tpch`]: the TPC-H queries as views equal the batch queries, round after round of changes
 //! - [`tidy`]: the source keeps its own rules
 
 // Tests start processes and wait for them; what must not depend on time is the server.
@@ -15,9 +16,11 @@
 mod crash;
 mod flights;
 mod hostile;
+mod inside;
 mod manual;
 mod nexmark;
 mod property;
 mod run;
 mod server;
 mod tidy;
+mod tpch;

@@ -4,21 +4,13 @@
 //! `HIGHWATER_SEED=n` runs one case, `HIGHWATER_CASES=n` as many as wanted, `HIGHWATER_LONG=1` runs for an hour.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::{ArrayRef, AsArray};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
-use datafusion::arrow::util::display::array_value_to_string;
 use fastrand::Rng;
-use futures::TryStreamExt;
 use highwater::config::Config;
-use highwater::server::Server;
-use highwater::session::outcome::Outcome;
-use highwater::session::{ConnectionInfo, Session};
-use highwater::types::time::SystemClock;
 
+use super::inside::Inside;
 use super::server::block_on;
 
 mod grammar;
@@ -84,8 +76,7 @@ struct Case<'a> {
     folder: &'a Path,
     step_rows: usize,
     parallelism: usize,
-    server: Option<Arc<Server>>,
-    session: Option<Arc<Session>>,
+    server: Option<Inside>,
     /// Name and query of each view.
     views: Vec<(String, String)>,
     /// Statements so far, to print when something is wrong.
@@ -97,17 +88,7 @@ impl<'a> Case<'a> {
         let mut random = Rng::with_seed(seed);
         let step_rows = [1, 7, 65_536][random.usize(0..3)];
         let parallelism = random.usize(1..=4);
-        Case {
-            seed,
-            random,
-            folder,
-            step_rows,
-            parallelism,
-            server: None,
-            session: None,
-            views: Vec::new(),
-            said: Vec::new(),
-        }
+        Case { seed, random, folder, step_rows, parallelism, server: None, views: Vec::new(), said: Vec::new() }
     }
 
     async fn run(&mut self) {
@@ -141,17 +122,13 @@ impl<'a> Case<'a> {
             checkpoint_interval_ms: [0, 50, 1_000_000][self.random.usize(0..3)],
             ..Config::default()
         };
-        let runtime = tokio::runtime::Handle::current();
-        let server = tokio::task::block_in_place(|| Server::start(config, Arc::new(SystemClock), &runtime));
-        let server = server.unwrap_or_else(|error| panic!("seed {}: the server does not open: {error}", self.seed));
-        self.session = Some(server.connect(ConnectionInfo::default()).expect("a session"));
-        self.server = Some(server);
+        let server = Inside::start(config);
+        self.server =
+            Some(server.unwrap_or_else(|error| panic!("seed {}: the server does not open: {error}", self.seed)));
     }
 
     async fn stop(&mut self) {
-        self.session = None;
-        let server = self.server.take().expect("running");
-        server.control().shutdown().await.expect("a clean stop");
+        self.server.take().expect("running").stop().await.expect("a clean stop");
     }
 
     async fn restart(&mut self) {
@@ -251,46 +228,8 @@ impl<'a> Case<'a> {
 
     /// Rows as sorted text.
     async fn rows(&self, sql: &str) -> Vec<String> {
-        let session = self.session.as_ref().expect("running");
-        let mut rows = Vec::new();
-        for prepared in session.parse(sql).unwrap_or_else(|error| panic!("seed {}: {sql}: {error}", self.seed)) {
-            let outcome = session.execute(&prepared, Vec::new()).await;
-            match outcome.unwrap_or_else(|error| panic!("seed {}: {sql}: {error}", self.seed)) {
-                Outcome::Rows(result) => {
-                    let batches: Vec<_> = result
-                        .stream
-                        .try_collect()
-                        .await
-                        .unwrap_or_else(|error| panic!("seed {}: {sql}: {error}", self.seed));
-                    for batch in batches {
-                        rows.extend((0..batch.num_rows()).map(|row| {
-                            let value = |column| {
-                                if batch.column(column).is_null(row) {
-                                    "NULL".into()
-                                } else {
-                                    printed(batch.column(column), row)
-                                }
-                            };
-                            (0..batch.num_columns()).map(value).collect::<Vec<_>>().join(" | ")
-                        }));
-                    }
-                }
-                _ => continue,
-            }
-        }
-        rows.sort_unstable();
-        rows
-    }
-}
-
-/// A value as text. Floats to nine digits, next to nothing as nothing: the order of rows decides the last digits of a variance.
-fn printed(column: &ArrayRef, row: usize) -> String {
-    match column.data_type() {
-        DataType::Float64 => match column.as_primitive::<Float64Type>().value(row) {
-            small if small.abs() < 1e-9 => "0".into(),
-            value => format!("{value:.9e}"),
-        },
-        _ => array_value_to_string(column, row).expect("printable"),
+        let rows = self.server.as_ref().expect("running").rows(sql).await;
+        rows.unwrap_or_else(|error| panic!("seed {}: {sql}: {error}", self.seed))
     }
 }
 

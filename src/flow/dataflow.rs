@@ -110,8 +110,7 @@ impl Dataflow {
         let changes = self.root.run(offer, &mut outcome)?;
         for change in changes.into_iter().filter(|change| !change.delta.is_empty()) {
             // The root's schema has the view's column names; the arrays are the same.
-            let batch = RecordBatch::try_new(Arc::clone(&self.schema), change.delta.batch.columns().to_vec())?;
-            outcome.changes.push(change.delta.with_batch(batch));
+            outcome.changes.push(change.delta.renamed(&self.schema)?);
         }
         Ok(outcome)
     }
@@ -334,9 +333,5 @@ fn each_piece<T: Send>(input: &[Change], apply: impl Fn(&Change) -> Result<T> + 
 }
 
 fn relabel(changes: Vec<Change>, schema: &SchemaRef) -> Result<Vec<Change>> {
-    let one = |change: Change| {
-        let batch = RecordBatch::try_new(Arc::clone(schema), change.delta.batch.columns().to_vec())?;
-        Ok(Change { delta: change.delta.with_batch(batch), origin: change.origin })
-    };
-    changes.into_iter().map(one).collect()
+    changes.into_iter().map(|change| Ok(Change { delta: change.delta.renamed(schema)?, ..change })).collect()
 }

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use super::map::readable;
 use super::{Change, Declared, GroupChanges, PARALLEL_ROWS_MIN, Stateful, StepTime};
 use crate::error::{Error, Result};
-use crate::types::delta::Delta;
+use crate::types::delta::{Delta, take_rows};
 use crate::types::key::{self, KeyCodec};
 use crate::types::time::Watermark;
 
@@ -275,8 +275,8 @@ impl Shard {
         }
         let mut removed: Vec<u32> = left.into_values().flatten().collect();
         removed.sort_unstable();
-        let deletes = Delta::inserts(compute::take_record_batch(old, &UInt32Array::from(removed))?).negated();
-        let inserts = Delta::inserts(compute::take_record_batch(new, &UInt32Array::from(added))?);
+        let deletes = Delta::inserts(take_rows(old, &UInt32Array::from(removed))?).negated();
+        let inserts = Delta::inserts(take_rows(new, &UInt32Array::from(added))?);
         let parts: Vec<Delta> = [deletes, inserts].into_iter().filter(|part| !part.is_empty()).collect();
         if parts.is_empty() { Ok(None) } else { Ok(Some(Delta::concat(&self.spec.schema, &parts)?)) }
     }

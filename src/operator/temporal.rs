@@ -97,7 +97,7 @@ impl Temporal {
         let batch = &change.delta.batch;
         let from = self.spec.from.iter().map(|bound| bound.of(batch)).collect::<Result<Vec<_>>>()?;
         let until = self.spec.until.iter().map(|bound| bound.of(batch)).collect::<Result<Vec<_>>>()?;
-        let rows = self.codec.encode(batch.columns())?;
+        let rows = self.codec.encode_batch(batch)?;
         let mut visible = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
             if from.iter().chain(&until).any(|bound| bound.is_null(row)) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{self as logical, Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
@@ -290,6 +290,8 @@ impl Builder<'_> {
             split_conjunction_owned(predicate.clone()).into_iter().partition(temporal::reads_clock);
         let input = match conjunction(still) {
             None => input,
+            // What is left of a condition that became a join.
+            Some(Expr::Literal(ScalarValue::Boolean(Some(true)), _)) => input,
             Some(predicate) => {
                 let predicate = Some(self.expression(&predicate, schema)?);
                 let (schema, facts) = (Arc::clone(&input.schema), input.facts.clone());

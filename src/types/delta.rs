@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch, UInt32Array};
+use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute;
 use arrow::datatypes::SchemaRef;
 
@@ -76,7 +76,7 @@ impl Delta {
 
     /// The rows at these positions, in this order.
     pub fn take(&self, rows: &UInt32Array) -> Result<Self> {
-        let batch = compute::take_record_batch(&self.batch, rows)?;
+        let batch = take_rows(&self.batch, rows)?;
         let weights = match &self.weights {
             None => None,
             Some(w) => Some(compute::take(w, rows, None)?.as_any().downcast_ref::<Int64Array>().expect("i64").clone()),
@@ -88,6 +88,14 @@ impl Delta {
     pub fn with_batch(&self, batch: RecordBatch) -> Self {
         assert_eq!(batch.num_rows(), self.batch.num_rows(), "columns change, rows do not");
         Delta { batch, weights: self.weights.clone() }
+    }
+
+    /// The same rows under another schema with the same types.
+    pub fn renamed(&self, schema: &SchemaRef) -> Result<Self> {
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows()));
+        let columns = self.batch.columns().to_vec();
+        let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
+        Ok(self.with_batch(batch))
     }
 
     /// Every row with the opposite weight.
@@ -113,4 +121,11 @@ impl Delta {
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(self.batch.schema_ref())
     }
+}
+
+/// The rows at these positions. Rows without columns are still rows.
+pub fn take_rows(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let columns = compute::take_arrays(batch.columns(), rows, None)?;
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }

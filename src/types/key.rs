@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
@@ -57,6 +57,15 @@ impl KeyCodec {
         Ok(self.converter.convert_columns(&canonical)?)
     }
 
+    /// One key per row of the batch. Rows without columns are all equal, and still rows.
+    pub fn encode_batch(&self, batch: &RecordBatch) -> Result<Rows> {
+        if self.types.is_empty() {
+            let nothing: ArrayRef = Arc::new(BooleanArray::new_null(batch.num_rows()));
+            return Ok(RowConverter::new(vec![SortField::new(DataType::Boolean)])?.convert_columns(&[nothing])?);
+        }
+        self.encode(batch.columns())
+    }
+
     /// The key whose columns are all NULL.
     pub fn null(&self) -> Result<Vec<u8>> {
         let nulls: Vec<ArrayRef> = self.types.iter().map(|t| arrow::array::new_null_array(t, 1)).collect();
@@ -65,6 +74,9 @@ impl KeyCodec {
 
     /// Columns of the keys, in order.
     pub fn decode<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<ArrayRef>> {
+        if self.types.is_empty() {
+            return Ok(Vec::new());
+        }
         let parser = self.converter.parser();
         let rows = keys.into_iter().map(|key| parser.parse(key));
         Ok(self.converter.convert_rows(rows)?)

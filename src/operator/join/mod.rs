@@ -226,3 +226,50 @@ impl fmt::Display for Spec {
         f.write_str("   state: rows of both sides, unbounded")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, RecordBatch};
+    use arrow::datatypes::{Field, Schema};
+
+    use super::*;
+
+    const START: StepTime = StepTime { watermark: Watermark::NONE, clock: 0 };
+
+    /// A match is news to a stored row only where rows without a match come out: elsewhere the next checkpoint has no
+    /// entry for it.
+    #[test]
+    fn a_match_dirties_only_rows_that_count() {
+        for (kind, dirtied) in [(Kind::Inner, 0), (Kind::Left, 1), (Kind::Right, 0), (Kind::LeftSemi, 1)] {
+            let mut join = join(kind);
+            join.step(vec![vec![row(7)], vec![]], START).expect("a step");
+            assert_eq!(join.freeze().puts.len(), 1, "{kind:?}: the left row is new");
+            join.step(vec![vec![], vec![row(7)]], START).expect("a step");
+            assert_eq!(join.freeze().puts.len(), 1 + dirtied, "{kind:?}: the right row is new");
+        }
+    }
+
+    /// One column on each side, equal to each other.
+    fn join(kind: Kind) -> Join {
+        let columns = |names: &[&str]| -> SchemaRef {
+            Arc::new(Schema::new(names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect::<Vec<_>>()))
+        };
+        let pair = columns(&["a", "b"]);
+        let spec = Spec {
+            kind,
+            keys: [vec![0], vec![0]],
+            null_equals_null: false,
+            residual: None,
+            inputs: [columns(&["a"]), columns(&["b"])],
+            schema: if kind.single().is_some() { columns(&["a"]) } else { Arc::clone(&pair) },
+            pair,
+            key_groups: 8,
+        };
+        Join::new(spec, 1).expect("integers can be keys")
+    }
+
+    fn row(value: i64) -> Change {
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![value]));
+        Change::plain(Delta::inserts(RecordBatch::try_from_iter([("a", column)]).expect("one column")))
+    }
+}

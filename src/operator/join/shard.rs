@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::compute;
 
 use super::side::Side;
 use super::{Keyed, Spec};
 use crate::error::{Error, Result};
 use crate::operator::GroupChanges;
-use crate::types::delta::Delta;
+use crate::types::delta::{Delta, take_rows};
 use crate::types::key::{self, KeyCodec};
 
 /// Pairs formed at a time: a hot key's matches are not collected whole (pitfall M-05).
@@ -109,26 +108,28 @@ impl Shard {
             if kept.len() < rows.len() {
                 rows = kept.iter().map(|i| rows[*i as usize]).collect();
                 entries = kept.iter().map(|i| entries[*i as usize]).collect();
-                batch = Some(compute::take_record_batch(pairs, &UInt32Array::from(kept))?);
+                batch = Some(take_rows(pairs, &UInt32Array::from(kept))?);
             }
         }
+        let counts = self.counts(1 - work.side);
         let mut weights = Vec::with_capacity(rows.len());
         for (row, entry) in rows.iter().zip(&entries) {
             let (weight, count) = (work.keyed.delta.weight(*row as usize), other.entry(*entry).count);
             weights.push(weight * count);
             work.matches[*row as usize] += count;
-            *work.other.entry(*entry).or_default() += weight;
+            if counts {
+                *work.other.entry(*entry).or_default() += weight;
+            }
         }
         if let (true, Some(pairs)) = (emits && !rows.is_empty(), batch) {
-            let pairs = RecordBatch::try_new(Arc::clone(&self.spec.schema), pairs.columns().to_vec())?;
-            work.output.push(Delta::weighted(pairs, weights));
+            work.output.push(Delta::weighted(pairs, weights).renamed(&self.spec.schema)?);
         }
         Ok(())
     }
 
     fn pair_batch(&self, rows: &[u32], entries: &[u32], work: &Work<'_>) -> Result<RecordBatch> {
         let taken = UInt32Array::from(rows.to_vec());
-        let changed = compute::take_record_batch(&work.keyed.delta.batch, &taken)?.columns().to_vec();
+        let changed = take_rows(&work.keyed.delta.batch, &taken)?.columns().to_vec();
         let stored = self.sides[1 - work.side].columns(entries)?;
         let columns = if work.side == 0 { [changed, stored].concat() } else { [stored, changed].concat() };
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -171,6 +172,12 @@ impl Shard {
         }
     }
 
+    /// Whether rows of this side need to know how many they match. Where nobody asks, nothing is counted: each change of a
+    /// count is an entry of the next checkpoint.
+    fn counts(&self, side: usize) -> bool {
+        self.sign_of_a_first_match(side) != 0
+    }
+
     /// Changed rows that come out alone: padded, or by semi and anti join.
     fn come_out(&self, mine: &[u32], work: &mut Work<'_>) -> Result<()> {
         let comes_out = |row: &&u32| {
@@ -185,7 +192,7 @@ impl Shard {
             return Ok(());
         }
         let weights = rows.iter().map(|row| work.keyed.delta.weight(*row as usize)).collect();
-        let taken = compute::take_record_batch(&work.keyed.delta.batch, &UInt32Array::from(rows))?;
+        let taken = take_rows(&work.keyed.delta.batch, &UInt32Array::from(rows))?;
         work.output.push(self.alone(work.side, taken.columns().to_vec(), weights)?);
         Ok(())
     }
@@ -209,14 +216,15 @@ impl Shard {
 
     /// Keeps the changed rows. A NULL key matches nothing, now or later: nothing is kept for it.
     fn store(&mut self, mine: &[u32], work: &Work<'_>) -> Result<()> {
+        let counts = self.counts(work.side);
         let side = &mut self.sides[work.side];
-        let encoded = side.codec().encode(work.keyed.delta.batch.columns())?;
+        let encoded = side.codec().encode_batch(&work.keyed.delta.batch)?;
         let mut touched = Vec::with_capacity(mine.len());
         for row in mine.iter().filter(|row| work.keyed.matchable[**row as usize]) {
             let at = *row as usize;
             let key = work.keyed.keys.as_ref().map_or(&[][..], |keys| keys.row(at).data());
             let (entry, new) = side.intern(work.keyed.hashes[at], key, encoded.row(at).data());
-            side.change(entry, work.keyed.delta.weight(at), if new { work.matches[at] } else { 0 });
+            side.change(entry, work.keyed.delta.weight(at), if new && counts { work.matches[at] } else { 0 });
             touched.push(entry);
         }
         touched.sort_unstable();

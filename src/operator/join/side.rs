@@ -17,7 +17,7 @@ pub struct Entry {
     pub list: u32,
     /// How often it is there; may be negative within a step.
     pub count: i64,
-    /// Rows of the other side that it matches.
+    /// Rows of the other side that it matches; 0 in a join that does not ask.
     pub matches: i64,
     hash: u64,
     dirty: bool,

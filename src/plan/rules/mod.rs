@@ -12,6 +12,7 @@ use datafusion::optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::optimize_unions::OptimizeUnions;
@@ -48,6 +49,8 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
+        // `x = (SELECT ...)` came as a filter over an outer join: it is a key once the join is inner.
+        Arc::new(EliminateOuterJoin::new()),
         Arc::new(ExtractEquijoinPredicate::new()),
         Arc::new(EliminateCrossJoin::new()),
         Arc::new(EliminateDuplicatedExpr::new()),
