@@ -50,16 +50,17 @@ pub async fn measure(query: &Query, input: &Path) -> Result<Measured, String> {
     Ok(Measured { rows: number(&read) as u64, slowest: slowest(&client).await?, ..measured })
 }
 
-/// The part of the epochs with most wall time. The catalog does not measure single operators.
+/// The engine's wall time in its three parts, and the operator with most of it. Parsing is beside, on other threads.
 async fn slowest(client: &Client) -> Result<String, String> {
     let mut parts = Vec::new();
     for (name, column) in [("log", "log_us"), ("operators", "step_us"), ("publish", "publish_us")] {
         let sum = rows(client, &format!("SELECT sum({column}) FROM hw_catalog.epochs")).await?;
-        parts.push((number(&sum), name));
+        parts.push(format!("{name} {:.1} s", number(&sum) / 1e6));
     }
-    let all: f64 = parts.iter().map(|(us, _)| us).sum();
-    let (us, name) = parts.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).expect("three parts");
-    Ok(format!("{name} {:.0} % of {:.1} s", 100.0 * us / all, all / 1e6))
+    let busiest = "SELECT operator || ' ' || round(busy_us / 1e6, 1) || ' s' FROM hw_catalog.operators ORDER BY busy_us DESC LIMIT 1";
+    // A server of an earlier version has no such table.
+    parts.extend(rows(client, busiest).await.unwrap_or_default());
+    Ok(parts.join(", "))
 }
 
 /// First columns of the rows, or the error.
