@@ -27,8 +27,7 @@ TUMBLE = """(SELECT *, time_bucket({size}, {time}) AS window_start, time_bucket(
   FROM {relation})"""
 
 HOP = """(SELECT * EXCLUDE (back), window_start + {size} AS window_end FROM (
-  SELECT *, time_bucket({slide}, {time}) - back * {slide} AS window_start
-  FROM {relation}, (SELECT unnest(range(CAST(epoch({size}) / epoch({slide}) AS BIGINT))) AS back)))"""
+  SELECT *, time_bucket({slide}, {time}) - back * {slide} AS window_start FROM {relation}, (VALUES {steps}) AS b (back)))"""
 
 SESSION = """(SELECT *, min({time}) OVER session AS window_start, max({time}) OVER session + {size} AS window_end FROM (
   SELECT *, sum(fresh) OVER (PARTITION BY {key} ORDER BY {time}) AS number FROM (
@@ -38,12 +37,17 @@ SESSION = """(SELECT *, min({time}) OVER session AS window_start, max({time}) OV
 INTERVAL = r"(INTERVAL '\d+' SECOND)"
 
 
+def steps(slide, size):
+    seconds = [int(re.search(r"\d+", interval)[0]) for interval in (slide, size)]
+    return ", ".join(f"({back})" for back in range(seconds[1] // seconds[0]))
+
+
 def translate(text):
     text = re.sub(r"--.*", "", text)
     text = re.sub(rf"TUMBLE\((\w+), (\w+), {INTERVAL}\)",
                   lambda m: TUMBLE.format(relation=m[1], time=m[2], size=m[3]), text)
     text = re.sub(rf"HOP\((\w+), (\w+), {INTERVAL}, {INTERVAL}\)",
-                  lambda m: HOP.format(relation=m[1], time=m[2], slide=m[3], size=m[4]), text)
+                  lambda m: HOP.format(relation=m[1], time=m[2], slide=m[3], size=m[4], steps=steps(m[3], m[4])), text)
     text = re.sub(rf"SESSION\(TABLE (\w+) PARTITION BY (\w+), DESCRIPTOR\((\w+)\), {INTERVAL}\)",
                   lambda m: SESSION.format(relation=m[1], key=m[2], time=m[3], size=m[4]), text)
     return text.replace("MATERIALIZED VIEW", "VIEW")
