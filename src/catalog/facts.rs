@@ -26,6 +26,8 @@ pub struct Facts {
     pub verdicts: Vec<VerdictFacts>,
     /// One entry per table of state.
     pub state: Vec<StateFacts>,
+    /// One entry per operator of a view, in the order EXPLAIN prints them.
+    pub operators: Vec<OperatorFacts>,
     /// Recent checkpoints, oldest first.
     pub checkpoints: VecDeque<CheckpointFacts>,
     /// Rows that failed, oldest first.
@@ -127,6 +129,21 @@ pub struct VerdictFacts {
     pub partition: u32,
     /// Counts.
     pub verdicts: Verdicts,
+}
+
+/// What one operator of a view has done since the server started.
+#[derive(Debug, Clone)]
+pub struct OperatorFacts {
+    /// Its view.
+    pub view: String,
+    /// Line in EXPLAIN, from 1, not counting `Materialize`.
+    pub line: u32,
+    /// As EXPLAIN prints it, without its notes.
+    pub operator: String,
+    /// Changes that came out of it.
+    pub rows: u64,
+    /// Microseconds in it, without its inputs.
+    pub busy_us: u64,
 }
 
 /// One table of an operator's state.

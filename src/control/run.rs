@@ -357,6 +357,7 @@ impl Control {
             partitions: self.engine.partition_facts(),
             verdicts: self.engine.verdict_facts(),
             state: self.engine.state_facts(),
+            operators: self.engine.operator_facts(),
             checkpoints: self.checkpoints.history.clone(),
             row_errors: self.engine.row_errors.clone(),
         }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::Segment;
 use crate::catalog::ObjectId;
-use crate::catalog::facts::StateFacts;
+use crate::catalog::facts::{OperatorFacts, StateFacts};
 use crate::error::Result;
 use crate::operator::aggregate::Aggregate;
 use crate::operator::assign::{Assign, Late, Verdicts};
@@ -46,6 +46,10 @@ struct Stage {
     inputs: Vec<Stage>,
     /// The streams whose watermark closes this operator's windows.
     streams: Vec<ObjectId>,
+    /// As EXPLAIN prints the operator, without its notes.
+    label: String,
+    /// Changes that came out.
+    rows: u64,
     /// Microseconds spent in the operator itself.
     self_us: u64,
 }
@@ -142,6 +146,13 @@ impl Dataflow {
         self.root.resume();
     }
 
+    /// What each operator has done.
+    pub fn measured(&self, view: &str) -> Vec<OperatorFacts> {
+        let mut facts = Vec::new();
+        self.root.measured(view, &mut facts);
+        facts
+    }
+
     /// Declared and measured state of each operator.
     pub fn state(&self, view: &str) -> Vec<StateFacts> {
         let mut facts = Vec::new();
@@ -173,7 +184,7 @@ impl Stage {
             Operator::TopN(spec) => Running::Stateful(Box::new(TopN::new(spec.clone(), shards)?)),
             Operator::Join(spec) => Running::Stateful(Box::new(Join::new(spec.clone(), shards)?)),
         };
-        Ok(Stage { operator, inputs, streams, self_us: 0 })
+        Ok(Stage { operator, inputs, streams, label: node.label(), rows: 0, self_us: 0 })
     }
 
     /// Tells each source which other streams its judge waits for.
@@ -197,7 +208,7 @@ impl Stage {
         if let Running::Stateful(operator) = &mut self.operator {
             let time = StepTime { watermark: lowest(&self.streams, offer.watermarks), clock: offer.clock };
             let output = operator.step(inputs, time)?;
-            self.self_us += watch.elapsed_us();
+            self.count(&output, &watch);
             return Ok(output);
         }
         let input: Vec<Change> = inputs.into_iter().flatten().collect();
@@ -234,8 +245,13 @@ impl Stage {
             }
             Running::Stateful(_) => unreachable!("handled above"),
         };
-        self.self_us += watch.elapsed_us();
+        self.count(&output, &watch);
         Ok(output)
+    }
+
+    fn count(&mut self, output: &[Change], watch: &Stopwatch) {
+        self.self_us += watch.elapsed_us();
+        self.rows += output.iter().map(|change| change.delta.rows() as u64).sum::<u64>();
     }
 
     fn due_at(&self) -> Option<EventTime> {
@@ -266,6 +282,18 @@ impl Stage {
         if let Running::Stateful(operator) = &mut self.operator {
             operator.restored(lowest(&self.streams, watermarks));
         }
+    }
+
+    /// Appends this operator and those below, in the order EXPLAIN prints them.
+    fn measured(&self, view: &str, facts: &mut Vec<OperatorFacts>) {
+        facts.push(OperatorFacts {
+            view: view.to_string(),
+            line: facts.len() as u32 + 1,
+            operator: self.label.clone(),
+            rows: self.rows,
+            busy_us: self.self_us,
+        });
+        self.inputs.iter().for_each(|input| input.measured(view, facts));
     }
 
     fn state(&self, view: &str, facts: &mut Vec<StateFacts>) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::dataflow::{Dataflow, Offer, Outcome};
 use super::time::{PartitionTime, StreamTime};
 use super::{Input, Segment, late};
-use crate::catalog::facts::{PartitionFacts, RelationFacts, RowErrorFacts, StateFacts, VerdictFacts};
+use crate::catalog::facts::{OperatorFacts, PartitionFacts, RelationFacts, RowErrorFacts, StateFacts, VerdictFacts};
 use crate::catalog::{Catalog, ObjectId, Relation, RelationKind};
 use crate::error::{Error, Kind, Result};
 use crate::operator::Failure;
@@ -338,6 +338,11 @@ impl Engine {
                 .collect()
         };
         self.views.values().flat_map(of_view).collect()
+    }
+
+    /// What each operator of each view has done.
+    pub fn operator_facts(&self) -> Vec<OperatorFacts> {
+        self.views.values().flat_map(|view| view.flow.measured(&view.relation.name)).collect()
     }
 
     /// Declared and measured state of every view and table.

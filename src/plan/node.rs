@@ -126,6 +126,25 @@ pub struct WindowFacts {
 }
 
 impl Node {
+    /// The operator as EXPLAIN prints it, without what it notes behind.
+    pub fn label(&self) -> String {
+        let text = match &self.operator {
+            Operator::Source { relation, .. } => format!("Source: {}", relation.name),
+            Operator::Map(map) => map.to_string(),
+            Operator::Assign(assign) => assign.to_string(),
+            Operator::Union => "Union".into(),
+            Operator::Constant(constant) => constant.to_string(),
+            Operator::Expand(expand) => expand.to_string(),
+            Operator::Unnest(unnest) => unnest.to_string(),
+            Operator::Over(spec) => spec.to_string(),
+            Operator::Join(spec) => spec.to_string(),
+            Operator::Temporal(spec) => spec.to_string(),
+            Operator::TopN(spec) => spec.to_string(),
+            Operator::Aggregate(spec) => spec.to_string(),
+        };
+        text.split_once("   ").map_or(text.as_str(), |(label, _)| label).to_string()
+    }
+
     /// Calls `each` on every node, inputs first.
     pub fn visit<'a>(&'a self, each: &mut dyn FnMut(&'a Node)) {
         for input in &self.inputs {

@@ -14,6 +14,7 @@ use crate::types::time::{EventTime, Watermark, timestamp_type};
 mod checkpoints;
 mod epochs;
 mod late_records;
+mod operators;
 mod relations;
 mod row_errors;
 mod state_inventory;
@@ -25,6 +26,7 @@ pub static ALL: &[&Table] = &[
     &epochs::TABLE,
     &watermarks::TABLE,
     &late_records::TABLE,
+    &operators::TABLE,
     &state_inventory::TABLE,
     &checkpoints::TABLE,
     &row_errors::TABLE,

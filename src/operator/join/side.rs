@@ -19,6 +19,8 @@ pub struct Entry {
     pub count: i64,
     /// Rows of the other side that it matches; 0 in a join that does not ask.
     pub matches: i64,
+    /// Where it is in its key's list: a window's key has thousands of rows, and they leave one by one.
+    place: u32,
     hash: u64,
     dirty: bool,
 }
@@ -99,7 +101,8 @@ impl Side {
             return (*found, false);
         }
         let list = self.list(key_hash, key);
-        let made = Entry { row: row.into(), list, hash, ..Entry::default() };
+        let place = self.lists[list as usize].entries.len() as u32;
+        let made = Entry { row: row.into(), list, place, hash, ..Entry::default() };
         self.bytes += row.len() + size_of::<Entry>();
         let entry = match self.free.pop() {
             Some(entry) => {
@@ -144,8 +147,11 @@ impl Side {
         self.bytes -= gone.row.len() + size_of::<Entry>();
         self.by_row.find_entry(gone.hash, |e| *e == entry).expect("live entries are in the index").remove();
         let list = &mut self.lists[gone.list as usize];
-        let place = list.entries.iter().position(|e| *e == entry).expect("live entries are in their list");
-        list.entries.swap_remove(place);
+        let left = list.entries.swap_remove(gone.place as usize);
+        assert_eq!(left, entry, "live entries are in their list");
+        if let Some(moved) = list.entries.get(gone.place as usize) {
+            self.entries[*moved as usize].place = gone.place;
+        }
         let key_hash = list.hash;
         if list.entries.is_empty() {
             self.by_key.find_entry(key_hash, |l| *l == gone.list).expect("live lists are in the index").remove();
