@@ -74,6 +74,8 @@ pub struct WatermarkSpec {
     pub column: usize,
     /// Computes the watermark that a row proposes, as a timestamp.
     pub expression: Arc<dyn PhysicalExpr>,
+    /// Present if the expression is a column of microseconds less this many: then nothing has to be evaluated.
+    pub delay: Option<(usize, Span)>,
     /// As the user wrote it.
     pub text: String,
     /// A partition silent for longer is left out of the minimum.

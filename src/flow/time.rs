@@ -158,6 +158,9 @@ impl StreamTime {
         let evaluate = |batch: &arrow::array::RecordBatch| -> Result<ArrayRef> {
             Ok(spec.expression.evaluate(batch)?.into_array(batch.num_rows())?)
         };
+        if let Some((column, span)) = spec.delay {
+            return Ok(micros(delta.batch.column(column))?.unary(|at| at.saturating_sub(span)));
+        }
         match evaluate(&delta.batch) {
             Ok(column) => micros(&column),
             Err(_) => {

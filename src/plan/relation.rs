@@ -152,6 +152,7 @@ fn watermark(
     let wrong = |error: Error| if error.position.is_none() { error.at(clause.position) } else { error };
     let logical = names.expression(&clause.expression, &df_schema, &[]).map_err(wrong)?;
     super::streaming::check_pure(&logical, "a watermark")?;
+    let delay = super::temporal::delayed_column(&logical, &df_schema);
     let expression = planner.state().create_physical_expr(logical, &df_schema).map_err(|e| wrong(Error::from(e)))?;
     let result = expression.data_type(schema).map_err(|e| wrong(Error::from(e)))?;
     if !is_time(&result) {
@@ -170,6 +171,7 @@ fn watermark(
     Ok(WatermarkSpec {
         column,
         expression: super::streaming::checked(expression)?,
+        delay,
         text,
         idle_after: positive(clause.idle_after, "IDLE AFTER")?,
         future_skew_max: positive(clause.future_skew_max, "MAX FUTURE SKEW")?,

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator as Op};
@@ -125,9 +125,21 @@ fn fixed_span(expression: &Expr) -> Option<i64> {
     }
 }
 
+/// The column and the span of `column - INTERVAL ...`, where the column counts microseconds.
+pub fn delayed_column(expression: &Expr, schema: &DFSchema) -> Option<(usize, i64)> {
+    let (column, span) = match unaliased(expression) {
+        Expr::BinaryExpr(BinaryExpr { left, op: Op::Minus, right }) => (left.as_ref(), fixed_span(right)?),
+        other => (other, 0),
+    };
+    let Expr::Column(column) = column else { return None };
+    let index = schema.index_of_column(column).ok()?;
+    let micros = matches!(schema.field(index).data_type(), DataType::Timestamp(TimeUnit::Microsecond, _));
+    micros.then_some((index, span))
+}
+
 /// 0A000 with the forms that are known.
 pub fn refuse(expression: &Expr) -> Error {
-    let text = readable(&expression.to_string());
+    let text = readable(&unaliased(expression).to_string());
     Error::unsupported(format!("the clock cannot be read in this way in a continuous query: {text}"))
         .detail("A view changes by itself when the clock passes an instant that each row must name.")
         .hint("Compare a timestamp of the row with now() in WHERE or HAVING, e.g. at > now() - INTERVAL '1 hour'; months have no fixed length.")
