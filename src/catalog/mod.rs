@@ -65,6 +65,8 @@ pub enum RelationKind {
     MaterializedView,
     /// Rows that missed a window of a view.
     LateTable,
+    /// A query with a name: it keeps no rows, and is read as if it stood where its name does.
+    View,
 }
 
 /// WATERMARK FOR, planned.
@@ -92,6 +94,7 @@ impl RelationKind {
             RelationKind::Stream => "stream",
             RelationKind::MaterializedView => "materialized-view",
             RelationKind::LateTable => "late-table",
+            RelationKind::View => "view",
         }
     }
 }

@@ -148,9 +148,10 @@ impl Control {
 fn check_kind(kind: ObjectKind, relation: &Relation) -> Result<()> {
     let (fits, word) = match relation.kind {
         // RisingWave users drop append-only tables as tables.
-        RelationKind::Stream => (kind != ObjectKind::MaterializedView, "STREAM"),
+        RelationKind::Stream => (matches!(kind, ObjectKind::Stream | ObjectKind::Table), "STREAM"),
         RelationKind::Table => (kind == ObjectKind::Table, "TABLE"),
         RelationKind::MaterializedView => (kind == ObjectKind::MaterializedView, "MATERIALIZED VIEW"),
+        RelationKind::View => (kind == ObjectKind::View, "VIEW"),
         RelationKind::LateTable => (false, ""),
     };
     if fits {

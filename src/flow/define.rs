@@ -1,7 +1,7 @@
 //! CREATE and DROP as changes of the engine: the same code when a client says them, when a checkpoint is opened and when
 //! the log is replayed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -64,10 +64,15 @@ pub fn create(
             engine.create_relation(relation)?;
             Ok(None)
         }
+        Statement::CreateView(create) if !create.materialized => {
+            let relation = relation::view(&names, &create, definition.id, &definition.text)?;
+            engine.create_relation(relation)?;
+            Ok(None)
+        }
         Statement::CreateView(create) => {
             let plan = streaming::plan(planner, &names, &create, definition.cores)?;
             let late = late_table(&plan, &create, definition)?;
-            engine.create_view(&plan, view(&plan, definition), late)?;
+            engine.create_view(&plan, view(&plan, definition, &names.used()), late)?;
             Ok(Some(plan))
         }
         _ => Err(Error::internal("a definition is a CREATE statement")),
@@ -107,7 +112,7 @@ fn single(text: &str) -> Result<Statement> {
     }
 }
 
-fn view(plan: &Plan, definition: &Definition) -> Relation {
+fn view(plan: &Plan, definition: &Definition, used: &BTreeSet<ObjectId>) -> Relation {
     Relation {
         id: definition.id,
         name: plan.name.clone(),
@@ -121,7 +126,16 @@ fn view(plan: &Plan, definition: &Definition) -> Relation {
         append_only: plan.identity == Identity::Never,
         watermark: None,
         options: BTreeMap::new(),
-        inputs: plan.root.sources().iter().map(|source| source.id).collect(),
+        // Also the views that stand for their queries: they cannot go while this one is there.
+        inputs: plan
+            .root
+            .sources()
+            .iter()
+            .map(|source| source.id)
+            .chain(used.iter().copied())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
         text: definition.text.clone(),
     }
 }

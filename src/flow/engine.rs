@@ -149,6 +149,8 @@ impl Engine {
             RelationKind::Stream => {
                 self.streams.insert(relation.id, StreamTime::new(Arc::clone(&relation)));
             }
+            // A query with a name has nothing to move.
+            RelationKind::View => {}
             _ => {
                 let identity = match &relation.key {
                     Some(key) => Identity::Key(key.clone()),
@@ -204,7 +206,7 @@ impl Engine {
             .map(|s| (s.id, StreamTime::new(Arc::clone(s))))
             .collect();
         let mut changes: BTreeMap<ObjectId, Vec<Delta>> = BTreeMap::new();
-        for source in sources.iter().filter(|s| s.kind != RelationKind::Stream) {
+        for source in sources.iter().filter(|s| !matches!(s.kind, RelationKind::Stream | RelationKind::View)) {
             let contents = self.stores.get(&source.id).expect("everything but streams has a store").contents();
             changes.insert(source.id, contents.batches(None)?.into_iter().map(Delta::inserts).collect());
         }

@@ -1,8 +1,9 @@
 //! DataFusion set up for Highwater, and the names of one statement resolved against one epoch.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -19,8 +20,8 @@ use datafusion::logical_expr::planner::{
     TypePlanner,
 };
 use datafusion::logical_expr::{
-    AggregateUDF, ColumnarValue, Expr, Extension, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, Volatility,
-    WindowUDF, create_udf,
+    AggregateUDF, ColumnarValue, Expr, Extension, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF,
+    TableSource, Volatility, WindowUDF, create_udf,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -39,9 +40,10 @@ use super::provider::{RelationProvider, Rows};
 use super::rules;
 use super::window_node::{WindowNode, WindowPlanner};
 use crate::catalog::published::Published;
-use crate::catalog::{Relation, RelationKind};
+use crate::catalog::{ObjectId, Relation, RelationKind};
 use crate::error::{Error, Kind, Result};
 use crate::sql;
+use crate::sql::statement::{CreateView, Statement};
 
 /// The database name that clients see.
 pub const DATABASE: &str = "highwater";
@@ -121,7 +123,7 @@ impl Planner {
     /// Names resolved against this epoch. `text` decides whether hidden columns are seen.
     pub fn names(&self, published: Arc<Published>, text: &str) -> Names<'_> {
         let hidden = HIDDEN_COLUMNS.iter().any(|name| text.contains(name));
-        Names { planner: self, published, hidden }
+        Names { planner: self, published, hidden, used: Mutex::default() }
     }
 }
 
@@ -130,6 +132,8 @@ pub struct Names<'a> {
     planner: &'a Planner,
     published: Arc<Published>,
     hidden: bool,
+    /// Relations that were asked for by name.
+    used: Mutex<BTreeSet<ObjectId>>,
 }
 
 impl Names<'_> {
@@ -175,7 +179,7 @@ impl Names<'_> {
 
     /// Sees what `SELECT *` shows.
     pub(super) fn without_hidden(&self) -> Names<'_> {
-        Names { planner: self.planner, published: Arc::clone(&self.published), hidden: false }
+        Names { planner: self.planner, published: Arc::clone(&self.published), hidden: false, used: Mutex::default() }
     }
 
     /// Also sees columns that `SELECT *` leaves out.
@@ -216,6 +220,30 @@ impl Names<'_> {
         Ok(Arc::new(RelationProvider { relation: Arc::clone(relation), schema, rows }))
     }
 
+    /// The relations that were named so far.
+    pub fn used(&self) -> BTreeSet<ObjectId> {
+        self.used.lock().expect("nobody panics while holding this lock").clone()
+    }
+
+    /// The query of a view, with its columns named as the view names them.
+    pub fn view_plan(&self, create: &CreateView) -> Result<LogicalPlan> {
+        let plan = self.query(&create.query, &[])?;
+        let columns = super::streaming::output_names(create, &plan)?;
+        let named = plan.schema().columns().into_iter().zip(columns);
+        let named: Vec<Expr> = named.map(|(column, name)| Expr::Column(column).alias(name)).collect();
+        Ok(LogicalPlanBuilder::from(plan).project(named)?.build()?)
+    }
+
+    /// A view as the query that it stands for.
+    fn inlined(&self, relation: &Arc<Relation>) -> Result<Arc<dyn TableProvider>> {
+        match sql::parse(&relation.text)?.pop().map(|parsed| parsed.statement) {
+            Some(Statement::CreateView(create)) => {
+                Ok(Arc::new(ViewTable::new(self.view_plan(&create)?, Some(relation.text.clone()))))
+            }
+            _ => Err(Error::internal("a view is defined by CREATE VIEW")),
+        }
+    }
+
     fn to_rel(&self) -> SqlToRel<'_, Self> {
         let options = &self.planner.state.config_options().sql_parser;
         let options = ParserOptions::new()
@@ -229,7 +257,13 @@ impl Names<'_> {
     fn table(&self, name: &TableReference) -> Result<Arc<dyn TableProvider>> {
         match name.schema() {
             None | Some("public") => match self.published.catalog.relation(name.table()) {
-                Ok(relation) => self.provider(relation),
+                Ok(relation) => {
+                    self.used.lock().expect("nobody panics while holding this lock").insert(relation.id);
+                    match relation.kind {
+                        RelationKind::View => self.inlined(relation),
+                        _ => self.provider(relation),
+                    }
+                }
                 Err(error) if name.schema().is_none() => self.foreign("pg_catalog", name.table()).ok_or(error),
                 Err(error) => Err(error),
             },
@@ -514,7 +548,7 @@ impl SchemaProvider for LiveSchema {
     async fn table_type(&self, name: &str) -> PlanResult<Option<datafusion::logical_expr::TableType>> {
         let latest = self.latest.read().expect("nobody panics while holding this lock");
         Ok(latest.catalog.relation(name).ok().map(|relation| match relation.kind {
-            RelationKind::MaterializedView => datafusion::logical_expr::TableType::View,
+            RelationKind::MaterializedView | RelationKind::View => datafusion::logical_expr::TableType::View,
             _ => datafusion::logical_expr::TableType::Base,
         }))
     }

@@ -1,5 +1,6 @@
 //! CREATE TABLE and CREATE STREAM, checked: columns, key, watermark, connector options.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
@@ -10,7 +11,7 @@ use crate::catalog::{ObjectId, Relation, RelationKind, WatermarkSpec};
 use crate::connect;
 use crate::error::{Error, Kind, Result};
 use crate::sql;
-use crate::sql::statement::{CreateRelation, WatermarkClause};
+use crate::sql::statement::{CreateRelation, CreateView, WatermarkClause};
 use crate::types::time::Span;
 
 /// Options of a relation that are not its connector's.
@@ -120,6 +121,25 @@ pub fn connector(name: &str) -> Result<&'static dyn connect::Connector> {
     connect::ALL.iter().copied().find(|connector| connector.name() == name).ok_or_else(|| {
         let known: Vec<&str> = connect::ALL.iter().map(|connector| connector.name()).collect();
         Error::invalid(format!("connector \"{name}\" does not exist")).hint(format!("There are: {}.", known.join(", ")))
+    })
+}
+
+/// A named query, checked.
+pub fn view(names: &Names<'_>, create: &CreateView, id: ObjectId, text: &str) -> Result<Relation> {
+    check_name(&create.name)?;
+    let plan = names.view_plan(create)?;
+    Ok(Relation {
+        id,
+        name: create.name.clone(),
+        kind: RelationKind::View,
+        schema: super::window_node::plain_schema(plan.schema()),
+        hidden: 0,
+        key: None,
+        append_only: false,
+        watermark: None,
+        options: BTreeMap::new(),
+        inputs: names.used().into_iter().collect(),
+        text: text.to_string(),
     })
 }
 

@@ -92,7 +92,7 @@ fn parallelism(create: &CreateView, cores: usize) -> Result<(usize, u16)> {
 }
 
 /// The view's column names, each once.
-fn output_names(create: &CreateView, logical: &LogicalPlan) -> Result<Vec<String>> {
+pub(super) fn output_names(create: &CreateView, logical: &LogicalPlan) -> Result<Vec<String>> {
     let fields = logical.schema().fields();
     let mut names = crate::sql::output_names(&create.query, fields.iter().map(|field| field.name().as_str()));
     if !create.columns.is_empty() {

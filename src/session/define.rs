@@ -24,12 +24,13 @@ impl Session {
     }
 
     pub(super) async fn create_view(&self, create: &CreateView, text: &str) -> Result<Outcome> {
-        self.refuse_in_transaction("CREATE MATERIALIZED VIEW")?;
+        let tag = if create.materialized { "CREATE MATERIALIZED VIEW" } else { "CREATE VIEW" };
+        self.refuse_in_transaction(tag)?;
         if let Some(late) = &create.late_into {
             self.notice_retention(&late.name, &late.options);
         }
         self.create(&create.name, create.if_not_exists, text, create.late_into.is_some()).await?;
-        Ok(done("CREATE MATERIALIZED VIEW"))
+        Ok(done(tag))
     }
 
     pub(super) async fn drop_objects(&self, drop: &Drop) -> Result<Outcome> {
@@ -37,6 +38,7 @@ impl Session {
             ObjectKind::Table => "DROP TABLE",
             ObjectKind::Stream => "DROP STREAM",
             ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
+            ObjectKind::View => "DROP VIEW",
         };
         self.refuse_in_transaction(tag)?;
         for notice in self.server.control().drop_objects(drop.clone()).await? {

@@ -116,6 +116,7 @@ fn is_kind(relation: RelationKind, kind: ObjectKind) -> bool {
         ObjectKind::Table => matches!(relation, RelationKind::Table | RelationKind::LateTable),
         ObjectKind::Stream => relation == RelationKind::Stream,
         ObjectKind::MaterializedView => relation == RelationKind::MaterializedView,
+        ObjectKind::View => relation == RelationKind::View,
     }
 }
 

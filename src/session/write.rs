@@ -279,6 +279,7 @@ impl Session {
         };
         match relation.kind {
             RelationKind::MaterializedView => wrong("A materialized view follows its inputs: write to them.".into()),
+            RelationKind::View => wrong("A view is a query: write to what it reads.".into()),
             RelationKind::LateTable => wrong("A late table is written by its view.".into()),
             _ => match relation.options.get("connector") {
                 Some(connector) => wrong(format!("Its rows come from connector \"{connector}\".")),

@@ -37,7 +37,9 @@ pub(super) fn create_relation(reader: &mut Reader) -> Result<CreateRelation> {
     }
     elements.check()?;
     let declared = reader.eat(&["append", "only"]);
-    let options = with_clause(reader)?;
+    let mut options = with_clause(reader)?;
+    // How RisingWave spelled APPEND ONLY before it had the words.
+    let declared = declared || options.remove("appendonly").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let append_only = !table || declared || elements.only_arrives(options.contains_key("connector"), &name);
     if let (true, Some(key)) = (append_only, elements.primary_key.first()) {
         let error = Error::invalid("an append-only relation cannot have a PRIMARY KEY").at(key.1);

@@ -1,4 +1,4 @@
-//! DROP TABLE, STREAM, SOURCE or MATERIALIZED VIEW: names, then CASCADE or RESTRICT.
+//! DROP TABLE, STREAM, SOURCE, VIEW or MATERIALIZED VIEW: names, then CASCADE or RESTRICT.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -34,6 +34,8 @@ pub(super) fn object_kind(reader: &mut Reader) -> Option<ObjectKind> {
         Some(ObjectKind::Stream)
     } else if reader.eat(&["materialized", "view"]) {
         Some(ObjectKind::MaterializedView)
+    } else if reader.eat(&["view"]) {
+        Some(ObjectKind::View)
     } else {
         None
     }

@@ -110,7 +110,7 @@ fn statement(reader: &mut Reader) -> Result<Statement> {
 }
 
 fn create_statement(reader: &mut Reader) -> Result<Statement> {
-    if reader.at(&["create", "materialized", "view"]) {
+    if reader.at(&["create", "materialized", "view"]) || reader.at(&["create", "view"]) {
         reader.expect(&["create"])?;
         return Ok(Statement::CreateView(view::create_view(reader)?));
     }

@@ -21,12 +21,14 @@ pub(super) fn show(reader: &mut Reader) -> Result<Show> {
         Ok(Show::Objects(ObjectKind::Table))
     } else if reader.eat(&["streams"]) || reader.eat(&["sources"]) {
         Ok(Show::Objects(ObjectKind::Stream))
-    } else if reader.eat(&["materialized", "views"]) || reader.eat(&["views"]) {
+    } else if reader.eat(&["materialized", "views"]) {
         Ok(Show::Objects(ObjectKind::MaterializedView))
+    } else if reader.eat(&["views"]) {
+        Ok(Show::Objects(ObjectKind::View))
     } else if reader.eat(&["create"]) {
         match object_kind(reader) {
             Some(_) => Ok(Show::Create(reader.relation()?)),
-            None => Err(reader.unexpected("TABLE, STREAM or MATERIALIZED VIEW")),
+            None => Err(reader.unexpected("TABLE, STREAM, VIEW or MATERIALIZED VIEW")),
         }
     } else if reader.eat(&["columns", "from"]) {
         Ok(Show::Columns(reader.relation()?))

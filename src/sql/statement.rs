@@ -20,7 +20,7 @@ pub struct Parsed {
 pub enum Statement {
     /// CREATE TABLE, CREATE STREAM, CREATE SOURCE.
     CreateRelation(CreateRelation),
-    /// CREATE MATERIALIZED VIEW.
+    /// CREATE [MATERIALIZED] VIEW.
     CreateView(CreateView),
     /// DROP TABLE, STREAM, SOURCE or MATERIALIZED VIEW.
     Drop(Drop),
@@ -108,16 +108,18 @@ pub struct WatermarkClause {
     pub position: u32,
 }
 
-/// CREATE MATERIALIZED VIEW.
+/// CREATE [MATERIALIZED] VIEW.
 #[derive(Debug, Clone)]
 pub struct CreateView {
+    /// Kept up to date, and not only a name for its query.
+    pub materialized: bool,
     /// Name in `public`, already case-folded.
     pub name: String,
     /// Do nothing when the name exists.
     pub if_not_exists: bool,
     /// Output names given after the view name; empty for the query's own.
     pub columns: Vec<String>,
-    /// The continuous query.
+    /// The query.
     pub query: Box<ast::Query>,
     /// When results appear.
     pub emit: Emit,
@@ -172,6 +174,8 @@ pub enum ObjectKind {
     Stream,
     /// Kept up to date from a query.
     MaterializedView,
+    /// View.
+    View,
 }
 
 /// INSERT.

@@ -6,7 +6,6 @@ use crate::error::Error;
 /// The first word, the words after it, and what to do instead. The first match counts.
 const STATEMENTS: &[(&str, &[&str], &str)] = &[
     ("create", &["or", "replace"], "DROP the object first, then CREATE it."),
-    ("create", &["view"], "Use CREATE MATERIALIZED VIEW."),
     ("create", &["recursive", "view"], "Use CREATE MATERIALIZED VIEW without recursion."),
     ("create", &["temp"], "Use CREATE TABLE; DROP it when done."),
     ("create", &["temporary"], "Use CREATE TABLE; DROP it when done."),
@@ -33,7 +32,6 @@ const STATEMENTS: &[(&str, &[&str], &str)] = &[
     ("create", &["external"], "Use CREATE STREAM with a connector."),
     ("create", &["publication"], "Read the view with SELECT."),
     ("create", &["subscription"], "Use CREATE STREAM with a connector."),
-    ("drop", &["view"], "Views are materialized: use DROP MATERIALIZED VIEW."),
     ("drop", &[], "DROP takes TABLE, STREAM or MATERIALIZED VIEW."),
     ("alter", &["system"], "Change the configuration file, or SET it for the session."),
     ("alter", &[], "DROP the object and CREATE it with the new definition."),

@@ -1,4 +1,6 @@
-//! CREATE MATERIALIZED VIEW: the query, then EMIT, ALLOWED LATENESS and LATE DATA INTO in any order.
+//! CREATE MATERIALIZED VIEW: the query, then EMIT, ALLOWED LATENESS and LATE DATA INTO in any order. CREATE VIEW: the query.
+
+use std::collections::BTreeMap;
 
 use super::{
     options::with_clause,
@@ -8,12 +10,29 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// After CREATE, at MATERIALIZED VIEW.
+/// After CREATE, at VIEW or MATERIALIZED VIEW.
 pub(super) fn create_view(reader: &mut Reader) -> Result<CreateView> {
-    reader.expect(&["materialized", "view"])?;
+    let materialized = reader.eat(&["materialized"]);
+    reader.expect(&["view"])?;
     let if_not_exists = reader.eat(&["if", "not", "exists"]);
     let name = reader.relation()?;
     let columns = reader.column_list()?;
+    if !materialized {
+        reader.expect(&["as"])?;
+        let (emit, lateness, late_into, options) = (Emit::default(), None, None, BTreeMap::new());
+        let query = reader.query()?;
+        return Ok(CreateView {
+            materialized,
+            name,
+            if_not_exists,
+            columns,
+            query,
+            emit,
+            lateness,
+            late_into,
+            options,
+        });
+    }
     let options = with_clause(reader)?;
     reader.expect(&["as"])?;
     let query = reader.read_until(at_clause, |part| match part.done() {
@@ -24,7 +43,17 @@ pub(super) fn create_view(reader: &mut Reader) -> Result<CreateView> {
     let mut clauses = Clauses::default();
     while clauses.read(reader)? {}
     let Clauses { emit, lateness, late_into } = clauses;
-    Ok(CreateView { name, if_not_exists, columns, query, emit: emit.unwrap_or_default(), lateness, late_into, options })
+    Ok(CreateView {
+        materialized,
+        name,
+        if_not_exists,
+        columns,
+        query,
+        emit: emit.unwrap_or_default(),
+        lateness,
+        late_into,
+        options,
+    })
 }
 
 /// The clauses after the query, each at most once.
