@@ -1,5 +1,5 @@
-//! Random continuous queries over the tables `keyed (k, g, n, f, s, at, d)` and `loose (g, n, f, s, at, d)`: everything that
-//! the manual lists. What depends on the order of equal rows is ordered by a key.
+//! Random continuous queries over the tables `keyed (k, g, n, f, s, at, d)` and `loose (g, n, f, s, at, d)` and the stream
+//! `grown`, which is like `loose`: everything that the manual lists. What depends on the order of equal rows is ordered by a key.
 
 use fastrand::Rng;
 
@@ -116,7 +116,8 @@ const GROUPINGS: &[&str] =
 
 /// A random query. It may read one of the views that are there.
 pub fn query(random: &mut Rng, views: &[(String, String)]) -> String {
-    let table = pick(random, &["keyed", "loose"]);
+    let table = pick(random, &["keyed", "loose", "grown"]);
+    let other = pick(random, &["loose", "grown"]);
     let filter = pick(random, FILTERS);
     let having = pick(random, HAVINGS);
     match random.usize(0..26) {
@@ -136,14 +137,14 @@ pub fn query(random: &mut Rng, views: &[(String, String)]) -> String {
         7 => format!("SELECT g, n FROM keyed{filter} {} SELECT g + 1, n FROM loose", pick(random, SETS)),
         8 => format!("(SELECT n FROM keyed {} SELECT n FROM loose) {} SELECT g FROM loose", pick(random, SETS), pick(random, SETS)),
         9 => format!(
-            "SELECT a.k, a.n, b.n AS bn, b.s FROM keyed a {} loose b ON {}",
+            "SELECT a.g, a.n, b.n AS bn, b.s FROM {table} a {} {other} b ON {}",
             pick(random, JOINS),
             pick(random, ONS)
         ),
         10 => {
             format!("SELECT a.g, b.k, a.f FROM {table} a {} keyed b ON {}", pick(random, JOINS), pick(random, ONS))
         }
-        11 => "SELECT a.g, count(*) AS c, sum(b.n) AS sn, max(b.s) AS ms FROM keyed a LEFT JOIN loose b ON a.g = b.g GROUP BY a.g".into(),
+        11 => format!("SELECT a.g, count(*) AS c, sum(b.n) AS sn, max(b.s) AS ms FROM {table} a {} {other} b ON a.g = b.g GROUP BY a.g", pick(random, JOINS)),
         12 => "SELECT a.k, b.n, c.s FROM keyed a JOIN loose b ON a.g = b.g LEFT JOIN keyed c ON c.n = b.n AND c.k <> a.k WHERE a.n < 3".into(),
         13 => "SELECT a.k, b.n FROM keyed a, loose b WHERE a.n > b.n AND a.f < b.f AND a.g IN (SELECT g FROM loose WHERE n > 1)".into(),
         14 => format!("SELECT a.g, a.n, a.s FROM {table} a WHERE {}", pick(random, SUBQUERIES)),
@@ -157,6 +158,8 @@ pub fn query(random: &mut Rng, views: &[(String, String)]) -> String {
                 "SELECT k, n FROM keyed ORDER BY n DESC, k LIMIT 4 OFFSET 1",
                 "SELECT g, n FROM keyed ORDER BY n DESC FETCH FIRST 3 ROWS WITH TIES",
                 "SELECT DISTINCT ON (g) g, n, k FROM keyed ORDER BY g, n DESC NULLS LAST, k",
+                "SELECT g, n, r FROM (SELECT g, n, row_number() OVER (PARTITION BY g ORDER BY n DESC, f, s, at, d) AS r FROM grown) AS t WHERE r <= 2",
+                "SELECT g, n, r FROM (SELECT g, n, rank() OVER (PARTITION BY s ORDER BY n) AS r FROM grown) AS t WHERE r <= 3",
                 "SELECT g, n, r FROM (SELECT g, n, dense_rank() OVER (ORDER BY n, g) AS r FROM loose) AS t WHERE r < 4 AND g > 0",
             ],
         )

@@ -97,6 +97,8 @@ impl<'a> Case<'a> {
             .await;
         self.say("CREATE TABLE loose (g INT, n BIGINT, f DOUBLE PRECISION, s TEXT, at TIMESTAMP, d NUMERIC(12, 2))")
             .await;
+        self.say("CREATE STREAM grown (g INT, n BIGINT, f DOUBLE PRECISION, s TEXT, at TIMESTAMP, d NUMERIC(12, 2))")
+            .await;
         self.change().await;
         for number in 0..VIEWS {
             let query = grammar::query(&mut self.random, &self.views);
@@ -143,7 +145,7 @@ impl<'a> Case<'a> {
 
     async fn change(&mut self) {
         for _ in 0..self.random.usize(1..4) {
-            let statement = match self.random.usize(0..6) {
+            let statement = match self.random.usize(0..7) {
                 0..=1 => {
                     let first = self.random.i32(0..1_000_000) * 100;
                     let rows: Vec<String> =
@@ -154,6 +156,11 @@ impl<'a> Case<'a> {
                     let rows: Vec<String> =
                         (0..self.random.usize(1..30)).map(|_| format!("({})", self.values())).collect();
                     format!("INSERT INTO loose VALUES {}", rows.join(", "))
+                }
+                6 => {
+                    let rows: Vec<String> =
+                        (0..self.random.usize(1..30)).map(|_| format!("({})", self.values())).collect();
+                    format!("INSERT INTO grown VALUES {}", rows.join(", "))
                 }
                 3 => format!("UPDATE keyed SET n = n + 1, g = {} WHERE {}", self.small(), self.condition()),
                 4 => format!("UPDATE loose SET s = {}, f = f * 2 WHERE {}", self.text(), self.condition()),

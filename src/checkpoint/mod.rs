@@ -17,7 +17,7 @@ pub mod freeze;
 pub mod recover;
 
 /// Version of everything below; another one is refused, never guessed.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const KEY_FORMAT: &[u8] = b"m/format";
 const KEY_CATALOG: &[u8] = b"m/catalog";

@@ -57,6 +57,7 @@ pub(super) fn node(builder: &Builder<'_>, join: &logical::Join) -> Result<Node> 
         null_equals_null: join.null_equality == NullEquality::NullEqualsNull,
         residual,
         inputs: schemas,
+        append_only: [inputs[0].facts.append_only, inputs[1].facts.append_only],
         pair: nullable(&pair),
         schema: Arc::clone(&schema),
         key_groups: builder.key_groups,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 
-use super::side::Side;
+use super::kept::Kept;
 use super::{Keyed, Spec};
 use crate::error::{Error, Result};
 use crate::operator::GroupChanges;
@@ -22,7 +22,7 @@ pub struct Shard {
     number: usize,
     shards: usize,
     codec: Option<KeyCodec>,
-    sides: [Side; 2],
+    sides: [Kept; 2],
 }
 
 /// What one side's change does, as it is found out.
@@ -40,7 +40,8 @@ struct Work<'a> {
 impl Shard {
     /// Shard `number` of `shards`, without rows.
     pub fn new(spec: Arc<Spec>, number: usize, shards: usize) -> Result<Self> {
-        let sides = [Side::new(&spec.inputs[0])?, Side::new(&spec.inputs[1])?];
+        let kept = |side: usize| Kept::new(&spec.inputs[side], spec.append_only[side] && !spec.kind.counts(side));
+        let sides = [kept(0)?, kept(1)?];
         Ok(Shard { codec: spec.codec()?, spec, number, shards, sides })
     }
 
@@ -80,7 +81,7 @@ impl Shard {
         let other = &self.sides[1 - work.side];
         let (mut rows, mut entries) = (Vec::new(), Vec::new());
         for row in mine.iter().filter(|row| work.keyed.matchable[**row as usize]) {
-            let key = work.keyed.keys.as_ref().map_or(&[][..], |keys| keys.row(*row as usize).data());
+            let key = work.keyed.key(*row as usize);
             for entry in other.find(work.keyed.hashes[*row as usize], key) {
                 rows.push(*row);
                 entries.push(*entry);
@@ -111,10 +112,10 @@ impl Shard {
                 batch = Some(take_rows(pairs, &UInt32Array::from(kept))?);
             }
         }
-        let counts = self.counts(1 - work.side);
+        let counts = self.spec.kind.counts(1 - work.side);
         let mut weights = Vec::with_capacity(rows.len());
         for (row, entry) in rows.iter().zip(&entries) {
-            let (weight, count) = (work.keyed.delta.weight(*row as usize), other.entry(*entry).count);
+            let (weight, count) = (work.keyed.delta.weight(*row as usize), other.count(*entry));
             weights.push(weight * count);
             work.matches[*row as usize] += count;
             if counts {
@@ -139,43 +140,23 @@ impl Shard {
     /// Rows of the other side that got their first match or lost their last one.
     fn turn(&mut self, work: &mut Work<'_>) -> Result<()> {
         let side = 1 - work.side;
-        let sign = self.sign_of_a_first_match(side);
+        let sign = self.spec.kind.sign_of_a_first_match(side);
         let (mut entries, mut weights) = (Vec::new(), Vec::new());
         for (entry, change) in work.other.iter().filter(|(_, change)| **change != 0) {
-            let before = self.sides[side].entry(*entry).matches;
+            let counted = self.sides[side].counted();
+            let before = counted.entry(*entry).matches;
             let turned = i64::from(before + change != 0) - i64::from(before != 0);
             if sign * turned != 0 {
                 entries.push(*entry);
-                weights.push(sign * turned * self.sides[side].entry(*entry).count);
+                weights.push(sign * turned * counted.entry(*entry).count);
             }
-            self.sides[side].change(*entry, 0, *change);
+            counted.change(*entry, 0, *change);
         }
         if !entries.is_empty() {
             let columns = self.sides[side].columns(&entries)?;
             work.output.push(self.alone(side, columns, weights)?);
         }
         Ok(())
-    }
-
-    /// +1 if a row of this side comes out when it gets a match, -1 if it goes, 0 if neither.
-    fn sign_of_a_first_match(&self, side: usize) -> i64 {
-        match self.spec.kind.single() {
-            Some((single, with)) if single == side => {
-                if with {
-                    1
-                } else {
-                    -1
-                }
-            }
-            _ if self.spec.kind.pads(side) => -1,
-            _ => 0,
-        }
-    }
-
-    /// Whether rows of this side need to know how many they match. Where nobody asks, nothing is counted: each change of a
-    /// count is an entry of the next checkpoint.
-    fn counts(&self, side: usize) -> bool {
-        self.sign_of_a_first_match(side) != 0
     }
 
     /// Changed rows that come out alone: padded, or by semi and anti join.
@@ -216,21 +197,9 @@ impl Shard {
 
     /// Keeps the changed rows. A NULL key matches nothing, now or later: nothing is kept for it.
     fn store(&mut self, mine: &[u32], work: &Work<'_>) -> Result<()> {
-        let counts = self.counts(work.side);
-        let side = &mut self.sides[work.side];
-        let encoded = side.codec().encode_batch(&work.keyed.delta.batch)?;
-        let mut touched = Vec::with_capacity(mine.len());
-        for row in mine.iter().filter(|row| work.keyed.matchable[**row as usize]) {
-            let at = *row as usize;
-            let key = work.keyed.keys.as_ref().map_or(&[][..], |keys| keys.row(at).data());
-            let (entry, new) = side.intern(work.keyed.hashes[at], key, encoded.row(at).data());
-            side.change(entry, work.keyed.delta.weight(at), if new && counts { work.matches[at] } else { 0 });
-            touched.push(entry);
-        }
-        touched.sort_unstable();
-        touched.dedup();
-        touched.into_iter().for_each(|entry| side.drop_if_gone(entry));
-        Ok(())
+        let rows: Vec<u32> = mine.iter().filter(|row| work.keyed.matchable[**row as usize]).copied().collect();
+        let matches = self.spec.kind.counts(work.side).then_some(&work.matches[..]);
+        self.sides[work.side].store(work.keyed, &rows, matches)
     }
 
     fn owns(&self, hash: u64) -> bool {
@@ -252,38 +221,51 @@ impl Shard {
     }
 
     /// Appends what changed since the last call.
-    pub fn freeze(&mut self, changes: &mut GroupChanges) {
+    pub fn freeze(&mut self, changes: &mut GroupChanges) -> Result<()> {
         let groups = self.spec.key_groups;
+        let GroupChanges { puts, removes } = changes;
         for (number, side) in self.sides.iter_mut().enumerate() {
-            let saved = |row: &[u8]| [&[number as u8], row].concat();
-            let GroupChanges { puts, removes } = changes;
-            side.freeze(
-                |hash, row, count, matches| {
-                    let value = [count.to_le_bytes(), matches.to_le_bytes()].concat();
-                    puts.push((key::group(hash, groups), saved(row), value));
-                },
-                |hash, row| removes.push((key::group(hash, groups), saved(row))),
-            );
+            let number = number as u8;
+            match side {
+                Kept::Counted(side) => side.freeze(
+                    |hash, row, count, matches| {
+                        let value = [count.to_le_bytes(), matches.to_le_bytes()].concat();
+                        puts.push((key::group(hash, groups), [&[number][..], row].concat(), value));
+                    },
+                    |hash, row| removes.push((key::group(hash, groups), [&[number][..], row].concat())),
+                ),
+                Kept::Grown(grown) => grown.freeze(|hash, at, row| {
+                    let saved = [&[number][..], &at.to_be_bytes(), row].concat();
+                    puts.push((key::group(hash, groups), saved, Vec::new()));
+                })?,
+            }
         }
+        Ok(())
     }
 
     /// The shard that owns a saved row, of this many.
     pub fn owner_of(&self, saved: &[u8], shards: usize) -> Result<usize> {
-        let (side, row) = split(saved)?;
+        let (side, _, row) = self.split(saved)?;
         let key = self.key_of(side, row)?;
         Ok(self.owner(key::hash(&key), shards))
     }
 
     /// Puts a saved row back.
     pub fn restore(&mut self, saved: &[u8], value: &[u8]) -> Result<()> {
-        let (side, row) = split(saved)?;
+        let (side, number, row) = self.split(saved)?;
         let key = self.key_of(side, row)?;
-        let broken = || Error::corrupted("a joined row's saved counts are too short");
-        let (count, rest) = value.split_first_chunk::<8>().ok_or_else(broken)?;
-        let (matches, _) = rest.split_first_chunk::<8>().ok_or_else(broken)?;
-        let (entry, _) = self.sides[side].intern(key::hash(&key), &key, row);
-        self.sides[side].restore(entry, i64::from_le_bytes(*count), i64::from_le_bytes(*matches));
-        Ok(())
+        let hash = key::hash(&key);
+        match &mut self.sides[side] {
+            Kept::Grown(grown) => grown.restore(hash, &key, number, row),
+            Kept::Counted(counted) => {
+                let broken = || Error::corrupted("a joined row's saved counts are too short");
+                let (count, rest) = value.split_first_chunk::<8>().ok_or_else(broken)?;
+                let (matches, _) = rest.split_first_chunk::<8>().ok_or_else(broken)?;
+                let (entry, _) = counted.intern(hash, &key, row);
+                counted.restore(entry, i64::from_le_bytes(*count), i64::from_le_bytes(*matches));
+                Ok(())
+            }
+        }
     }
 
     /// The key bytes of an encoded row.
@@ -293,11 +275,18 @@ impl Shard {
         let keys: Vec<ArrayRef> = self.spec.keys[side].iter().map(|c| Arc::clone(&columns[*c])).collect();
         Ok(codec.encode(&keys)?.row(0).data().to_vec())
     }
-}
 
-fn split(saved: &[u8]) -> Result<(usize, &[u8])> {
-    match saved.split_first() {
-        Some((side, row)) if *side < 2 => Ok((usize::from(*side), row)),
-        _ => Err(Error::corrupted("a joined row's saved key names no side")),
+    /// Side, number (0 where rows have none) and row of a saved key.
+    fn split<'a>(&self, saved: &'a [u8]) -> Result<(usize, u64, &'a [u8])> {
+        let broken = || Error::corrupted("a joined row's saved key is too short or names no side");
+        let (side, rest) = saved.split_first().filter(|(side, _)| **side < 2).ok_or_else(broken)?;
+        let side = usize::from(*side);
+        match &self.sides[side] {
+            Kept::Counted(_) => Ok((side, 0, rest)),
+            Kept::Grown(_) => {
+                let (number, row) = rest.split_first_chunk::<8>().ok_or_else(broken)?;
+                Ok((side, u64::from_be_bytes(*number), row))
+            }
+        }
     }
 }

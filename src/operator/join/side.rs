@@ -1,10 +1,12 @@
-//! The rows of one side of a join: each distinct row once, with its count and the number of rows it matches, found by key
-//! and by itself.
+//! The rows of a side that can lose rows, or whose matches are counted: each distinct row once, with its count and the number
+//! of rows it matches, found by key and by itself.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
 use hashbrown::HashTable;
 
+use super::Keyed;
+use super::lists::Lists;
 use crate::error::Result;
 use crate::types::key::{self, KeyCodec};
 
@@ -23,6 +25,8 @@ pub struct Entry {
     place: u32,
     hash: u64,
     dirty: bool,
+    /// Part of the last checkpoint.
+    saved: bool,
 }
 
 /// One side's rows.
@@ -32,21 +36,11 @@ pub struct Side {
     entries: Vec<Entry>,
     free: Vec<u32>,
     by_row: HashTable<u32>,
-    lists: Vec<List>,
-    by_key: HashTable<u32>,
-    free_lists: Vec<u32>,
+    lists: Lists,
     dirty: Vec<u32>,
     /// Rows that are gone since the last checkpoint, with the hash of their key.
     removed: Vec<(u64, Box<[u8]>)>,
     bytes: usize,
-}
-
-/// The rows of one key.
-#[derive(Debug, Default)]
-struct List {
-    key: Box<[u8]>,
-    hash: u64,
-    entries: Vec<u32>,
 }
 
 impl Side {
@@ -58,9 +52,7 @@ impl Side {
             entries: Vec::new(),
             free: Vec::new(),
             by_row: HashTable::new(),
-            lists: Vec::new(),
-            by_key: HashTable::new(),
-            free_lists: Vec::new(),
+            lists: Lists::default(),
             dirty: Vec::new(),
             removed: Vec::new(),
             bytes: 0,
@@ -74,11 +66,7 @@ impl Side {
 
     /// The rows of a key.
     pub fn find(&self, hash: u64, key: &[u8]) -> &[u32] {
-        let found = self.by_key.find(hash, |list| {
-            let list = &self.lists[*list as usize];
-            list.hash == hash && *list.key == *key
-        });
-        found.map_or(&[], |list| &self.lists[*list as usize].entries)
+        self.lists.find(hash, key)
     }
 
     /// An entry.
@@ -100,24 +88,34 @@ impl Side {
         {
             return (*found, false);
         }
-        let list = self.list(key_hash, key);
-        let place = self.lists[list as usize].entries.len() as u32;
+        let entry = self.free.pop().unwrap_or(self.entries.len() as u32);
+        let (list, place) = self.lists.push(key_hash, key, entry);
         let made = Entry { row: row.into(), list, place, hash, ..Entry::default() };
         self.bytes += row.len() + size_of::<Entry>();
-        let entry = match self.free.pop() {
-            Some(entry) => {
-                self.entries[entry as usize] = made;
-                entry
-            }
-            None => {
-                self.entries.push(made);
-                self.entries.len() as u32 - 1
-            }
-        };
-        self.lists[list as usize].entries.push(entry);
+        match self.entries.get_mut(entry as usize) {
+            Some(free) => *free = made,
+            None => self.entries.push(made),
+        }
         let entries = &self.entries;
         self.by_row.insert_unique(hash, entry, |e| entries[*e as usize].hash);
         (entry, true)
+    }
+
+    /// Keeps these rows of a change, or takes them away.
+    pub fn store(&mut self, keyed: &Keyed, rows: &[u32], matches: Option<&[i64]>) -> Result<()> {
+        let encoded = self.codec.encode_batch(&keyed.delta.batch)?;
+        let mut touched = Vec::with_capacity(rows.len());
+        for row in rows {
+            let at = *row as usize;
+            let (entry, new) = self.intern(keyed.hashes[at], keyed.key(at), encoded.row(at).data());
+            let matches = matches.filter(|_| new).map_or(0, |matches| matches[at]);
+            self.change(entry, keyed.delta.weight(at), matches);
+            touched.push(entry);
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched.into_iter().for_each(|entry| self.drop_if_gone(entry));
+        Ok(())
     }
 
     /// Changes an entry's count and matches.
@@ -134,11 +132,11 @@ impl Side {
     /// Sets an entry as a checkpoint had it.
     pub fn restore(&mut self, entry: u32, count: i64, matches: i64) {
         let it = &mut self.entries[entry as usize];
-        (it.count, it.matches) = (count, matches);
+        (it.count, it.matches, it.saved) = (count, matches, true);
     }
 
     /// Drops a live entry whose count is 0.
-    pub fn drop_if_gone(&mut self, entry: u32) {
+    fn drop_if_gone(&mut self, entry: u32) {
         let it = &mut self.entries[entry as usize];
         if it.count != 0 {
             return;
@@ -146,19 +144,13 @@ impl Side {
         let gone = std::mem::take(it);
         self.bytes -= gone.row.len() + size_of::<Entry>();
         self.by_row.find_entry(gone.hash, |e| *e == entry).expect("live entries are in the index").remove();
-        let list = &mut self.lists[gone.list as usize];
-        let left = list.entries.swap_remove(gone.place as usize);
-        assert_eq!(left, entry, "live entries are in their list");
-        if let Some(moved) = list.entries.get(gone.place as usize) {
-            self.entries[*moved as usize].place = gone.place;
+        let key_hash = self.lists.hash(gone.list);
+        if let Some(moved) = self.lists.remove(gone.list, gone.place, entry) {
+            self.entries[moved as usize].place = gone.place;
         }
-        let key_hash = list.hash;
-        if list.entries.is_empty() {
-            self.by_key.find_entry(key_hash, |l| *l == gone.list).expect("live lists are in the index").remove();
-            self.lists[gone.list as usize] = List::default();
-            self.free_lists.push(gone.list);
+        if gone.saved {
+            self.removed.push((key_hash, gone.row));
         }
-        self.removed.push((key_hash, gone.row));
         self.free.push(entry);
     }
 
@@ -170,7 +162,8 @@ impl Side {
         for entry in std::mem::take(&mut self.dirty) {
             let it = &mut self.entries[entry as usize];
             if std::mem::take(&mut it.dirty) {
-                put(self.lists[it.list as usize].hash, &it.row, it.count, it.matches);
+                it.saved = true;
+                put(self.lists.hash(it.list), &it.row, it.count, it.matches);
             }
         }
     }
@@ -182,29 +175,6 @@ impl Side {
 
     /// Bytes held in memory.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.lists.len() * size_of::<List>() + (self.by_row.capacity() + self.by_key.capacity()) * 5
-    }
-
-    fn list(&mut self, hash: u64, key: &[u8]) -> u32 {
-        let lists = &self.lists;
-        if let Some(found) =
-            self.by_key.find(hash, |l| lists[*l as usize].hash == hash && *lists[*l as usize].key == *key)
-        {
-            return *found;
-        }
-        let made = List { key: key.into(), hash, entries: Vec::new() };
-        let list = match self.free_lists.pop() {
-            Some(list) => {
-                self.lists[list as usize] = made;
-                list
-            }
-            None => {
-                self.lists.push(made);
-                self.lists.len() as u32 - 1
-            }
-        };
-        let lists = &self.lists;
-        self.by_key.insert_unique(hash, list, |l| lists[*l as usize].hash);
-        list
+        self.bytes + self.lists.bytes() + self.by_row.capacity() * 5
     }
 }
