@@ -67,6 +67,8 @@ enum Running {
     /// Rows that have not come out yet.
     Constant(Option<RecordBatch>),
     Stateless(Box<dyn Stateless>),
+    Shared(usize),
+    Again(usize),
     Stateful(Box<dyn Stateful>),
 }
 
@@ -93,6 +95,8 @@ pub struct Outcome {
     pub verdicts: BTreeMap<u32, Verdicts>,
     /// Rows on which an expression failed, with the operator's name.
     pub failures: Vec<(String, Failure)>,
+    /// Changes of parts that stand in the query again, by their number.
+    shared: BTreeMap<usize, Vec<Change>>,
 }
 
 impl Dataflow {
@@ -175,6 +179,8 @@ impl Stage {
             Operator::Map(map) => Running::Map(map.clone()),
             Operator::Assign(assign) => Running::Assign(assign.clone()),
             Operator::Union => Running::Union(Arc::clone(&node.schema)),
+            Operator::Shared(number) => Running::Shared(*number),
+            Operator::Again(number) => Running::Again(*number),
             Operator::Constant(constant) => Running::Constant(Some(constant.rows.clone())),
             Operator::Expand(expand) => Running::Stateless(Box::new(expand.clone())),
             Operator::Unnest(unnest) => Running::Stateless(Box::new(unnest.clone())),
@@ -240,6 +246,11 @@ impl Stage {
             Running::Constant(rows) => {
                 rows.take().map(|rows| Change::plain(Delta::inserts(rows))).into_iter().collect()
             }
+            Running::Shared(number) => {
+                outcome.shared.insert(*number, input.clone());
+                input
+            }
+            Running::Again(number) => outcome.shared.get(number).cloned().unwrap_or_default(),
             Running::Stateless(operator) => {
                 each_piece(&input, |change| operator.apply(change))?.into_iter().flatten().collect()
             }

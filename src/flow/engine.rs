@@ -460,7 +460,7 @@ impl Engine {
                 return Ok(BTreeMap::new());
             }
         };
-        let Outcome { changes, late: late_rows, verdicts, failures } = outcome;
+        let Outcome { changes, late: late_rows, verdicts, failures, .. } = outcome;
         for (segment, counts) in verdicts {
             let segment = &offer.segments[segment as usize];
             view.verdicts.entry((segment.relation, segment.partition)).or_default().add(&counts);

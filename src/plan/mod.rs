@@ -6,6 +6,7 @@
 //! - [`relation`]: CREATE TABLE and STREAM, checked
 //! - [`rules`]: the optimizer rules that are sound for continuous queries
 //! - [`streaming`]: a continuous query as a tree of operators, or the reason why not
+//! - [`shared`]: parts of a query that stand in it more than once
 //! - [`ordered_sets`]: `mode` and `percentile_disc`
 //! - [`literals`]: string literals read by Postgres' rules
 //! - [`hidden`]: `SELECT *, hw_version`: the star leaves hidden columns out
@@ -26,6 +27,7 @@ pub mod provider;
 pub mod read;
 pub mod relation;
 pub mod rules;
+mod shared;
 pub mod streaming;
 mod temporal;
 mod top_n;

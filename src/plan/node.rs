@@ -79,6 +79,10 @@ pub enum Operator {
     Assign(Assign),
     /// All inputs' changes.
     Union,
+    /// Passes on, and keeps for [`Operator::Again`] of the same number until the step's end.
+    Shared(usize),
+    /// The changes of the part of this number, once more.
+    Again(usize),
     /// Rows of the query's own.
     Constant(Constant),
     /// GROUPING SETS, before the aggregation.
@@ -134,6 +138,8 @@ impl Node {
             Operator::Assign(assign) => assign.to_string(),
             Operator::Union => "Union".into(),
             Operator::Constant(constant) => constant.to_string(),
+            Operator::Shared(number) => format!("Shared: part {}", number + 1),
+            Operator::Again(number) => format!("Again: part {}", number + 1),
             Operator::Expand(expand) => expand.to_string(),
             Operator::Unnest(unnest) => unnest.to_string(),
             Operator::Over(spec) => spec.to_string(),
@@ -247,6 +253,8 @@ impl Plan {
             }
             Operator::Union => f.write_str("Union")?,
             Operator::Constant(constant) => write!(f, "{constant}")?,
+            Operator::Shared(number) => write!(f, "Shared: part {}", number + 1)?,
+            Operator::Again(number) => write!(f, "Again: part {}", number + 1)?,
             Operator::Temporal(spec) => write!(f, "{spec}")?,
             Operator::Expand(expand) => write!(f, "{expand}")?,
             Operator::Unnest(unnest) => write!(f, "{unnest}")?,

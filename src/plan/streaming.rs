@@ -22,6 +22,7 @@ use super::node::{Facts, Node, Operator, Plan, WindowFacts};
 use super::over;
 use super::relation::{check_name, unknown_option};
 use super::rules;
+use super::shared::Shared;
 use super::temporal;
 use super::top_n;
 use super::unnest;
@@ -48,7 +49,8 @@ pub fn plan(planner: &Planner, names: &Names<'_>, create: &CreateView, cores: us
     refuse_impure(&logical)?;
     let output = output_names(create, &logical)?;
     let logical = rules::apply(planner, logical)?;
-    let builder = Builder { planner, key_groups, emit: create.emit, lateness: create.lateness.unwrap_or(0) };
+    let shared = Shared::of(&logical)?;
+    let builder = Builder { planner, shared, key_groups, emit: create.emit, lateness: create.lateness.unwrap_or(0) };
     let mut root = builder.node(&logical)?;
     let judges = root.judges();
     check_clauses(create, &root, judges)?;
@@ -209,6 +211,7 @@ pub fn checked(expression: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr
 
 pub(super) struct Builder<'a> {
     pub(super) planner: &'a Planner,
+    shared: Shared,
     pub(super) key_groups: u16,
     pub(super) emit: Emit,
     pub(super) lateness: i64,
@@ -222,7 +225,7 @@ impl Builder<'_> {
             LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
             LogicalPlan::Projection(projection) => self.project(projection),
             LogicalPlan::Filter(filter) => self.filter(filter),
-            LogicalPlan::Aggregate(aggregate) => aggregate::node(self, aggregate),
+            LogicalPlan::Aggregate(aggregate) => self.shared.node(plan, || aggregate::node(self, aggregate)),
             LogicalPlan::Union(union) => self.union(union),
             LogicalPlan::Join(join) => join::node(self, join),
             LogicalPlan::Window(window) => over::node(self, window),
