@@ -2,12 +2,14 @@
 
 use hashbrown::HashTable;
 
+use super::multiset::Value;
+
 /// Keys of the live groups. A number is reused after its group is gone.
 #[derive(Debug, Default)]
 pub struct Groups {
     index: HashTable<u32>,
     hashes: Vec<u64>,
-    keys: Vec<Box<[u8]>>,
+    keys: Vec<Value>,
     free: Vec<u32>,
     key_bytes: usize,
 }
@@ -22,16 +24,16 @@ impl Groups {
         let group = match self.free.pop() {
             Some(group) => {
                 self.hashes[group as usize] = hash;
-                self.keys[group as usize] = key.into();
+                self.keys[group as usize] = Value::from_slice(key);
                 group
             }
             None => {
                 self.hashes.push(hash);
-                self.keys.push(key.into());
+                self.keys.push(Value::from_slice(key));
                 self.keys.len() as u32 - 1
             }
         };
-        self.key_bytes += key.len();
+        self.key_bytes += spilled(key);
         let hashes = &self.hashes;
         self.index.insert_unique(hash, group, |g| hashes[*g as usize]);
         (group, true)
@@ -42,7 +44,7 @@ impl Groups {
         let entry = self.index.find_entry(self.hashes[group as usize], |g| *g == group);
         entry.expect("only live groups are removed").remove();
         let key = std::mem::take(&mut self.keys[group as usize]);
-        self.key_bytes -= key.len();
+        self.key_bytes -= spilled(&key);
         self.free.push(group);
     }
 
@@ -68,6 +70,11 @@ impl Groups {
 
     /// Bytes held in memory.
     pub fn bytes(&self) -> usize {
-        self.key_bytes + self.keys.capacity() * 24 + self.index.capacity() * 5
+        self.key_bytes + self.keys.capacity() * (size_of::<Value>() + 8) + self.index.capacity() * 5
     }
+}
+
+/// Bytes of a key that do not fit in its place.
+fn spilled(key: &[u8]) -> usize {
+    if key.len() > Value::default().inline_size() { key.len() } else { 0 }
 }

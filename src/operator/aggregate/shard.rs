@@ -31,9 +31,9 @@ pub struct Shard {
     groups: Groups,
     /// Live input rows of the group; at 0 the group is gone.
     rows: Vec<i64>,
-    /// Rows accepted after the window's close: what `hw_version` counts.
+    /// Rows accepted after the window's close: what `hw_version` counts. Empty without windows.
     rows_after_close: Vec<i64>,
-    /// End of the group's window.
+    /// End of the group's window. Empty without windows.
     ends: Vec<EventTime>,
     /// True while the group's row is in the output.
     visible: Vec<bool>,
@@ -129,7 +129,8 @@ impl Shard {
 
     /// Bytes of state in memory.
     pub fn bytes(&self) -> usize {
-        let columns = self.groups.capacity() * (8 * 3 + 1 + 4 + 1);
+        let windowed = (self.rows_after_close.capacity() + self.ends.capacity()) * 8;
+        let columns = self.groups.capacity() * (8 + 1 + 4 + 1 + 1) + windowed;
         self.groups.bytes() + columns + self.accumulators.iter().map(|a| a.bytes()).sum::<usize>()
     }
 
@@ -151,7 +152,7 @@ impl Shard {
             self.saved[group as usize] = true;
             let mut value = Vec::with_capacity(16 + 32 * self.accumulators.len());
             value.extend(self.rows[group as usize].to_le_bytes());
-            value.extend(self.rows_after_close[group as usize].to_le_bytes());
+            value.extend(self.rows_after_close.get(group as usize).copied().unwrap_or(0).to_le_bytes());
             for accumulator in &self.accumulators {
                 accumulator.encode(group, &mut value);
             }
@@ -182,7 +183,10 @@ impl Shard {
             None => {
                 self.saved[group as usize] = true;
                 self.rows[group as usize] = take_i64(&mut bytes)?;
-                self.rows_after_close[group as usize] = take_i64(&mut bytes)?;
+                let after_close = take_i64(&mut bytes)?;
+                if let Some(rows) = self.rows_after_close.get_mut(group as usize) {
+                    *rows = after_close;
+                }
                 for accumulator in &mut self.accumulators {
                     accumulator.decode(group, &mut bytes)?;
                 }
@@ -264,8 +268,10 @@ impl Shard {
         let capacity = self.groups.capacity();
         if capacity > self.rows.len() {
             self.rows.resize(capacity, 0);
-            self.rows_after_close.resize(capacity, 0);
-            self.ends.resize(capacity, EventTime::MAX);
+            if self.spec.window.is_some() {
+                self.rows_after_close.resize(capacity, 0);
+                self.ends.resize(capacity, EventTime::MAX);
+            }
             self.visible.resize(capacity, false);
             self.touched.resize(capacity, 0);
             self.dirty.resize(capacity, false);
@@ -474,7 +480,9 @@ impl Shard {
             }
             self.groups.remove(*group);
             self.rows[at] = 0;
-            self.rows_after_close[at] = 0;
+            if let Some(rows) = self.rows_after_close.get_mut(at) {
+                *rows = 0;
+            }
             self.visible[at] = false;
             self.touched[at] = 0;
         }
