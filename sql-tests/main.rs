@@ -5,6 +5,7 @@
 //! - [`crash`]: SIGKILL at random moments loses nothing, doubles nothing, changes no late verdict
 //! - [`property`]: a view equals the batch query over the same tables, for random queries and changes
 //! - [`hostile`]: bad input gets an error or a side-table row, and the server stays up
+//! - [`expressions`]: expressions give what a real PostgreSQL gave
 //! - [`manual`]: the examples of the manual do what the manual says
 //! - [`nexmark`]: benchmark queries equal the answers of other engines
 //! - [`tpch`]: the TPC-H queries as views equal the batch queries, round after round of changes
@@ -14,6 +15,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod crash;
+mod expressions;
 mod flights;
 mod hostile;
 mod inside;
