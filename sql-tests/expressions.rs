@@ -60,7 +60,7 @@ async fn answer(client: &Client, expression: &str) -> String {
     match answer.await {
         Ok((type_name, rows)) => {
             let text = rows.first().map_or("(no row)", |row| row[0].as_str());
-            format!("{type_name}\t{}", text.replace('\n', "\\n"))
+            format!("{type_name}\t{}", text.replace('\n', "\\n").replace('\0', "\\0"))
         }
         Err(error) => error_code(&error),
     }

@@ -73,6 +73,26 @@ pub enum Kind {
     OutOfRange,
     /// Division by zero (22012).
     DivisionByZero,
+    /// A logarithm of zero or less (2201E).
+    InvalidLogarithm,
+    /// A root or power without a real result (2201F).
+    InvalidPower,
+    /// A histogram without buckets or bounds (2201G).
+    InvalidWidthBucket,
+    /// A regular expression that does not parse (2201B).
+    InvalidRegex,
+    /// A place outside an array or a byte string (2202E).
+    ArraySubscript,
+    /// A substring of negative length (22011).
+    InvalidSubstring,
+    /// Bytes that are not text in the encoding (22021).
+    InvalidEncoding,
+    /// Several rows where there may be one (21000).
+    Cardinality,
+    /// NULL where the function must have a value (22004).
+    NullNotAllowed,
+    /// An interval that its type cannot hold (22015).
+    IntervalOverflow,
     /// Another transaction changed a row that this one has read (40001).
     SerializationFailure,
     /// A statement that is not allowed in this transaction state (25001).
@@ -123,6 +143,16 @@ impl Kind {
             Kind::DatetimeOverflow => "22008",
             Kind::OutOfRange => "22003",
             Kind::DivisionByZero => "22012",
+            Kind::InvalidLogarithm => "2201E",
+            Kind::InvalidPower => "2201F",
+            Kind::InvalidWidthBucket => "2201G",
+            Kind::InvalidRegex => "2201B",
+            Kind::ArraySubscript => "2202E",
+            Kind::InvalidSubstring => "22011",
+            Kind::InvalidEncoding => "22021",
+            Kind::Cardinality => "21000",
+            Kind::NullNotAllowed => "22004",
+            Kind::IntervalOverflow => "22015",
             Kind::SerializationFailure => "40001",
             Kind::ActiveTransaction => "25001",
             Kind::InFailedTransaction => "25P02",
@@ -212,9 +242,22 @@ impl From<ArrowError> for Error {
             ArrowError::ArithmeticOverflow(what) => {
                 Error::new(Kind::OutOfRange, "value out of range").detail(format!("{what}."))
             }
-            ArrowError::CastError(what) => Error::new(Kind::InvalidText, lower_first(&what)),
-            ArrowError::ParseError(what) => Error::new(Kind::InvalidText, lower_first(&what)),
-            ArrowError::InvalidArgumentError(what) => Error::new(Kind::InvalidParameter, lower_first(&what)),
+            ArrowError::CastError(what) => {
+                let range =
+                    what.starts_with("Can't cast value") || what.contains("out of range") || what.contains("verflow");
+                Error::new(if range { Kind::OutOfRange } else { Kind::InvalidText }, lower_first(&what))
+            }
+            ArrowError::ParseError(what) => {
+                let kind = if what.contains("type interval") { Kind::InvalidDatetime } else { Kind::InvalidText };
+                Error::new(kind, lower_first(&what))
+            }
+            ArrowError::InvalidArgumentError(what) => {
+                let range = what.contains("too large to store") || what.contains("too small to store");
+                Error::new(if range { Kind::OutOfRange } else { Kind::InvalidParameter }, lower_first(&what))
+            }
+            ArrowError::ComputeError(what) if what.contains("overflow") => {
+                Error::new(Kind::OutOfRange, lower_first(&what))
+            }
             ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
                 Ok(ours) => *ours,
                 Err(other) => Error::internal(lower_first(&other.to_string())),
@@ -318,6 +361,10 @@ fn from_plan(what: &str) -> Error {
 fn from_execution(what: &str) -> Error {
     let kind = if what.contains("overflow") || what.contains("out of range") {
         Kind::OutOfRange
+    } else if what.contains("more than one row") {
+        Kind::Cardinality
+    } else if what.contains("negative count") || what.contains("negative substring length") {
+        Kind::InvalidSubstring
     } else if what.contains("arsing") || what.contains("cast") {
         Kind::InvalidText
     } else {

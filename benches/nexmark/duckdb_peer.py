@@ -18,7 +18,7 @@ import duckdb
 QUERIES = Path(__file__).parent / "queries"
 
 MACROS = """
-CREATE MACRO to_char(value, pattern) AS strftime(value, pattern);
+CREATE MACRO to_char(value, pattern) AS strftime(value, replace(replace(pattern, 'HH24', '%H'), 'MI', '%M'));
 CREATE MACRO regexp_like(value, pattern) AS regexp_matches(value, pattern);
 CREATE MACRO regexp_match(value, pattern) AS [regexp_extract(value, pattern, 1), regexp_extract(value, pattern, 2)];
 """

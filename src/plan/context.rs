@@ -33,17 +33,22 @@ use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 use datafusion_pg_catalog::setup_pg_catalog;
 use futures::FutureExt;
 
+use super::casts::PostgresCasts;
+use super::functions;
 use super::hidden;
 use super::literals::PostgresLiterals;
+use super::operators;
 use super::ordered_sets;
 use super::provider::{RelationProvider, Rows};
 use super::rules;
+use super::typing;
 use super::window_node::{WindowNode, WindowPlanner};
 use crate::catalog::published::Published;
 use crate::catalog::{ObjectId, Relation, RelationKind};
 use crate::error::{Error, Kind, Result};
 use crate::sql;
 use crate::sql::statement::{CreateView, Statement};
+use crate::types::TYPE_KEY;
 
 /// The database name that clients see.
 pub const DATABASE: &str = "highwater";
@@ -101,12 +106,16 @@ impl Planner {
         context.register_udf(version());
         context.register_udf(with_ties());
         ordered_sets::all().into_iter().for_each(|aggregate| context.register_udaf(aggregate));
-        let state = SessionStateBuilder::new_from_existing(context.state())
+        let planners = operators::first(context.state().expr_planners().to_vec());
+        let mut state = SessionStateBuilder::new_from_existing(context.state())
             .with_type_planner(Arc::new(PostgresTypes))
+            .with_expr_planners(planners)
             .with_analyzer_rule(Arc::new(PostgresLiterals))
+            .with_analyzer_rule(Arc::new(PostgresCasts))
             .with_optimizer_rules(rules::batch())
             .with_relation_planners(vec![Arc::new(WindowRelations)])
             .build();
+        functions::register(&mut state)?;
         Ok(Planner { state, latest, system })
     }
 
@@ -144,11 +153,13 @@ impl Names<'_> {
 
     /// The logical plan of a query. `parameters` are the types of `$1..` that are known already.
     pub fn query(&self, query: &ast::Query, parameters: &[Option<FieldRef>]) -> Result<LogicalPlan> {
-        let query = if self.hidden { hidden::expand_star(self, query)? } else { query.clone() };
+        let mut query = if self.hidden { hidden::expand_star(self, query)? } else { query.clone() };
+        sql::plain_query(&mut query);
         let plan = |query: ast::Query| -> Result<LogicalPlan> {
             let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
             let statement = ast::Statement::Query(Box::new(query));
-            rules::complete(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
+            let plan = self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?;
+            rules::complete(typing::of_plan(plan)?)
         };
         match plan(query.clone()) {
             // `SELECT id, id`: Postgres has no such rule, and names the columns by the text anyway.
@@ -173,7 +184,9 @@ impl Names<'_> {
             let nullable = Schema::new(fields.collect::<Vec<_>>());
             context.set_table_schema(Some(Arc::new(DFSchema::try_from(nullable)?)));
         }
-        let statement = ast::Statement::Query(Box::new(query.clone()));
+        let mut query = query.clone();
+        sql::plain_query(&mut query);
+        let statement = ast::Statement::Query(Box::new(query));
         Ok(self.to_rel().sql_statement_to_plan_with_context(statement, &mut context)?)
     }
 
@@ -195,7 +208,9 @@ impl Names<'_> {
         parameters: &[Option<FieldRef>],
     ) -> Result<Expr> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
-        Ok(self.to_rel().sql_to_expr(expression.clone(), schema, &mut context)?)
+        let mut expression = expression.clone();
+        sql::plain_expression(&mut expression);
+        Ok(typing::of_expression(self.to_rel().sql_to_expr(expression, schema, &mut context)?)?)
     }
 
     /// How DataFusion reads a relation.
@@ -411,6 +426,11 @@ struct PostgresTypes;
 
 impl TypePlanner for PostgresTypes {
     fn plan_type_field(&self, sql_type: &ast::DataType) -> PlanResult<Option<FieldRef>> {
+        if let ast::DataType::JSON | ast::DataType::JSONB = sql_type {
+            let name = if *sql_type == ast::DataType::JSON { "json" } else { "jsonb" };
+            let field = arrow::datatypes::Field::new("", DataType::Utf8, true);
+            return Ok(Some(Arc::new(field.with_metadata([(TYPE_KEY.to_string(), name.to_string())].into()))));
+        }
         if let Some(field) = PgOidTypePlanner.plan_type_field(sql_type)? {
             return Ok(Some(field));
         }

@@ -4,7 +4,7 @@
 //! DataFusion would cast with Arrow's parser, which reads less and says other things. Runs after type coercion, so that
 //! literals which only a comparison turns into times are covered too.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -13,7 +13,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::connect::format::field;
+use crate::connect::format::{array, field};
 use crate::error::{Error, Kind};
 
 /// The rule.
@@ -78,16 +78,42 @@ fn value(text: &[u8], data_type: &DataType) -> Option<Result<ScalarValue, field:
             let nanos = v.checked_mul(1_000).ok_or("date/time field value out of range")?;
             Ok(ScalarValue::TimestampNanosecond(Some(nanos), zone.clone()))
         }),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            field::interval(text).map(|v| ScalarValue::IntervalMonthDayNano(Some(v)))
+        }
+        DataType::List(element) => list(text, element.data_type()),
         _ => return None,
     })
 }
 
-fn invalid(reason: String) -> Error {
-    let kind = if reason.starts_with("date/time field value out of range") {
+/// `{1,NULL,"a b"}`
+fn list(text: &[u8], element: &DataType) -> Result<ScalarValue, field::Invalid> {
+    let malformed = || format!("malformed array literal: \"{}\"", String::from_utf8_lossy(text));
+    let items = array::items(&String::from_utf8_lossy(text)).ok_or_else(malformed)?;
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        values.push(match item {
+            None => ScalarValue::try_from(element).map_err(|_| malformed())?,
+            Some(item) if *element == DataType::Utf8 => ScalarValue::Utf8(Some(item)),
+            Some(item) => value(item.as_bytes(), element).unwrap_or_else(|| Err(malformed()))?,
+        });
+    }
+    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, element)))
+}
+
+/// Why a text is not a value of its type, with the SQLSTATE that its words stand for.
+pub fn invalid(reason: String) -> Error {
+    let kind = if reason.starts_with("interval field") {
+        Kind::IntervalOverflow
+    } else if reason.starts_with("date/time field value out of range") {
         Kind::DatetimeOverflow
     } else if reason.contains("out of range") || reason.contains("overflow") {
         Kind::OutOfRange
-    } else if reason.contains("type timestamp") || reason.contains("type date") || reason.contains("type time") {
+    } else if reason.contains("type timestamp")
+        || reason.contains("type date")
+        || reason.contains("type time")
+        || reason.contains("type interval")
+    {
         Kind::InvalidDatetime
     } else {
         Kind::InvalidText

@@ -47,7 +47,7 @@ impl Session {
                 let plan = names.query(query, &fields)?;
                 let columns =
                     sql::output_names(query, plan.schema().fields().iter().map(|field| field.name().as_str()));
-                Ok((parameters(&plan, given)?, Some(read::schema(&plan, &columns))))
+                Ok((parameters(&plan, given)?, Some(read::schema(self.server.planner(), &plan, &columns))))
             }
             Statement::Insert(insert) => {
                 let source = self.insert_plan(insert, &parsed.text, &fields)?;

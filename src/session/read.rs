@@ -27,7 +27,7 @@ impl Session {
             names.query(query, &super::prepare::fields(&types))?
         };
         let columns = sql::output_names(query, plan.schema().fields().iter().map(|field| field.name().as_str()));
-        let schema = read::schema(&plan, &columns);
+        let schema = read::schema(planner, &plan, &columns);
         let plan = if parameters.is_empty() { plan } else { plan.with_param_values(ParamValues::from(parameters))? };
         let stream = read::stream(planner, plan, Arc::clone(&schema)).await?;
         Ok(Outcome::Rows(Rows { tag: "SELECT", schema, stream }))

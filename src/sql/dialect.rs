@@ -9,6 +9,8 @@ use datafusion::sql::sqlparser::{
     parser::{Parser, ParserError},
 };
 
+use super::forms;
+
 /// Expressions that may be begun for each token. A valid statement begins at most one; sqlparser reads some a second
 /// time after a failed attempt, which doubles with each level: `CAST(CAST(CAST(...` without an AS.
 const ATTEMPTS_PER_TOKEN_MAX: usize = 16;
@@ -46,6 +48,10 @@ impl Dialect for Postgres {
             // The only error that is not taken for a reason to try something else.
             None => Some(Err(ParserError::RecursionLimitExceeded)),
         }
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, _precedence: u8) -> Option<Result<Expr, ParserError>> {
+        infix(parser, left).transpose()
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
@@ -118,6 +124,11 @@ impl Dialect for Postgres {
         true
     }
 
+    // So that `?` is an operator and no parameter.
+    fn supports_geometric_types(&self) -> bool {
+        true
+    }
+
     fn supports_nested_comments(&self) -> bool {
         true
     }
@@ -153,4 +164,26 @@ impl Dialect for Postgres {
     fn supports_comma_separated_trim(&self) -> bool {
         true
     }
+}
+
+/// Operators that sqlparser reads too far to the right, or does not know.
+fn infix(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
+    let left = || Box::new(left.clone());
+    let is = |parser: &mut Parser| parser.parse_subexpr(BASE.prec_value(Precedence::Is)).map(Box::new);
+    if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+        return Ok(Some(Expr::IsDistinctFrom(left(), is(parser)?)));
+    }
+    if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+        return Ok(Some(Expr::IsNotDistinctFrom(left(), is(parser)?)));
+    }
+    let negated = parser.parse_keywords(&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC]);
+    if negated || parser.parse_keywords(&[Keyword::BETWEEN, Keyword::SYMMETRIC]) {
+        let one = parser.parse_subexpr(BASE.prec_value(Precedence::Between))?;
+        parser.expect_keyword_is(Keyword::AND)?;
+        let other = parser.parse_subexpr(BASE.prec_value(Precedence::Between))?;
+        let low = Box::new(forms::call("least", vec![one.clone(), other.clone()]));
+        let high = Box::new(forms::call("greatest", vec![one, other]));
+        return Ok(Some(Expr::Between { expr: left(), negated, low, high }));
+    }
+    Ok(None)
 }

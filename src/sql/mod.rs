@@ -8,7 +8,7 @@
 //! 5. what Postgres spells in ways that the planner does not know becomes what it knows: `rewrite`;
 //! 6. the rest is refused by name, with what does the same: `unsupported`.
 //!
-//! Then the planner asks [`window_call`] about table factors, [`arrow_type`] about columns, [`span_of`] about lengths.
+//! Then the planner asks for plain forms of what it does not know ([`plain_query`]), and asks [`window_call`] about table factors, [`arrow_type`] about columns, [`span_of`] about lengths.
 //!
 //! **Positions.** A node's place in the whole text, in characters from 1, is the column of its span; its line is 1.
 
@@ -16,6 +16,7 @@ mod copy;
 mod create;
 mod dialect;
 mod drop;
+mod forms;
 mod names;
 mod options;
 mod reader;
@@ -37,9 +38,11 @@ mod tests;
 
 use datafusion::sql::sqlparser::{
     ast::{self, Spanned},
+    keywords,
     tokenizer::Token,
 };
 
+pub use forms::{plain_expression, plain_query};
 pub use names::{output_names, with_unique_names};
 pub use rewrite::WITH_TIES;
 pub use span::{parse_span, span_of};
@@ -69,6 +72,13 @@ pub fn parse_expression(text: &str) -> Result<ast::Expr> {
 /// Where a node of the AST stands in its text, in characters from 1; `None` for nodes that no text produced.
 pub fn position_of(node: &impl Spanned) -> Option<u32> {
     tokens::position_of(node)
+}
+
+/// True for a word that cannot be a column's name without quotes.
+pub fn is_reserved(name: &str) -> bool {
+    keywords::ALL_KEYWORDS
+        .binary_search(&name.to_ascii_uppercase().as_str())
+        .is_ok_and(|place| keywords::RESERVED_FOR_COLUMN_ALIAS.contains(&keywords::ALL_KEYWORDS_INDEX[place]))
 }
 
 fn parse_one(mut piece: tokens::Piece) -> Result<Parsed> {

@@ -24,19 +24,25 @@ use bytes::{BufMut, BytesMut};
 use pgwire::api::Type;
 
 use super::types::{Format, ResultColumn, pg_type};
-use super::{array, numeric, text};
+use super::{array, numeric};
 use crate::error::{Error, Kind, Result};
+use crate::types::{display, text};
 
 /// Postgres counts days from 2000-01-01, Arrow from 1970-01-01.
 pub(super) const EPOCH_DAYS: i32 = 10_957;
 /// The same in microseconds.
 pub(super) const EPOCH_US: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
+/// The only version of the binary form of `jsonb`.
+const JSONB_VERSION: u8 = 1;
+
 /// A column of one batch, ready for encoding.
 #[derive(Debug)]
 pub(super) struct Column {
     nulls: Option<NullBuffer>,
     format: Format,
+    /// A version byte comes first, as in the binary form of `jsonb`.
+    versioned: bool,
     values: Values,
 }
 
@@ -74,7 +80,10 @@ pub(super) fn columns(columns: &[ResultColumn], batch: &RecordBatch) -> Result<V
     let pairs = columns.iter().zip(batch.columns());
     pairs
         .map(|(column, array)| {
-            Column::new(array, if column.pg_type == Type::TEXT { Format::Text } else { column.format })
+            let is_text = matches!(column.pg_type, Type::TEXT | Type::JSON);
+            let mut made = Column::new(array, if is_text { Format::Text } else { column.format })?;
+            made.versioned = column.pg_type == Type::JSONB && column.format == Format::Binary;
+            Ok(made)
         })
         .collect()
 }
@@ -129,7 +138,7 @@ impl Column {
             }
             other => return Err(Error::internal(format!("no encoding for {other}"))),
         };
-        Ok(Column { nulls: array.logical_nulls(), format, values })
+        Ok(Column { nulls: array.logical_nulls(), format, versioned: false, values })
     }
 
     /// True if the row has no value.
@@ -158,6 +167,9 @@ impl Column {
 
     /// Appends a value that is not NULL.
     pub(super) fn value(&self, row: usize, out: &mut BytesMut) {
+        if self.versioned {
+            out.put_u8(JSONB_VERSION);
+        }
         match self.format {
             Format::Text => self.text(row, out),
             Format::Binary => self.binary(row, out),
@@ -252,6 +264,9 @@ fn wide(array: &Decimal256Array, row: usize) -> (bool, String) {
 /// The array as one of the types of [`Values`]. Common types are left as they are.
 fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     let target = canonical_type(array.data_type());
+    if matches!(array.data_type(), DataType::Duration(_)) {
+        return display::intervals(array);
+    }
     if target == *array.data_type() {
         return Ok(Arc::clone(array));
     }

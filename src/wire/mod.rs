@@ -46,7 +46,6 @@ mod parameter;
 mod rows;
 mod simple;
 mod startup;
-mod text;
 mod types;
 
 /// Sessions at a time.

@@ -7,6 +7,7 @@ use pgwire::messages::data::FieldDescription;
 
 use super::error::Failure;
 use crate::error::{Error, Kind};
+use crate::types::TYPE_KEY;
 
 /// Columns of a result at most, as in Postgres.
 const COLUMNS_MAX: usize = 1_664;
@@ -119,6 +120,12 @@ pub(super) fn pg_type(field: &Field) -> Type {
     }
     if field.metadata().contains_key(PG_CHAR_KEY) {
         return Type::CHAR;
+    }
+    // A cast to another type keeps the metadata.
+    match field.metadata().get(TYPE_KEY).map(String::as_str).filter(|_| field.data_type().is_string()) {
+        Some("jsonb") => return Type::JSONB,
+        Some("json") => return Type::JSON,
+        _ => {}
     }
     match field.data_type() {
         DataType::List(element)

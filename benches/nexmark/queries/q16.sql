@@ -1,7 +1,7 @@
 -- q16: the statistics of each channel and day: bids, bidders and auctions, by the rank of the price.
 CREATE MATERIALIZED VIEW q16 AS
 SELECT channel, CAST(date_time AS DATE) AS dt,
-  max(to_char(date_time, '%H:%M')) AS last_minute,
+  max(to_char(date_time, 'HH24:MI')) AS last_minute,
   count(*) AS total_bids,
   count(*) FILTER (WHERE price < 10000) AS rank1_bids,
   count(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids,

@@ -3,6 +3,8 @@
 use arrow::datatypes::IntervalMonthDayNano;
 use lexical_core::FromLexical;
 
+use super::interval;
+
 /// Why a field is not a value of its type, in Postgres' words.
 pub type Invalid = String;
 
@@ -177,7 +179,10 @@ pub fn bytea(field: &[u8], out: &mut Vec<u8>) -> Result<(), Invalid> {
 /// An interval, as Arrow reads it: `1 day 02:03:04`, `30 minutes`.
 pub fn interval(field: &[u8]) -> Result<IntervalMonthDayNano, Invalid> {
     let text = std::str::from_utf8(field).map_err(|_| syntax("interval", field))?;
-    arrow::compute::kernels::cast_utils::parse_interval_month_day_nano(text).map_err(|_| syntax("interval", field))
+    interval::parse(text).map_err(|problem| match problem {
+        interval::Problem::Syntax => syntax("interval", field),
+        interval::Problem::OutOfRange => format!("interval field value out of range: \"{text}\""),
+    })
 }
 
 /// `YYYY-MM-DD HH:MM:SS[.ffffff]` with every digit in its place, as programs write it. `None` leaves the text to

@@ -17,9 +17,11 @@ use json::Json;
 use record::{Found, Record};
 use text::Text;
 
+pub mod array;
 pub mod builder;
 pub mod csv;
 pub mod field;
+pub mod interval;
 pub mod json;
 pub mod record;
 pub mod text;

@@ -22,6 +22,7 @@ use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
+use super::casts;
 use super::context::Planner;
 use crate::error::Result;
 use distinct_on::DistinctOnToRanking;
@@ -83,5 +84,5 @@ pub fn apply(planner: &Planner, plan: LogicalPlan) -> Result<LogicalPlan> {
     // A scalar subquery is a join here, not a value that is computed once before the query runs.
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     let context = OptimizerContext::new_with_config_options(Arc::new(options)).without_query_execution_start_time();
-    Ok(Optimizer::with_rules(rules()).optimize(typed, &context, |_, _| {})?)
+    Ok(Optimizer::with_rules(rules()).optimize(casts::checked_constants(typed)?, &context, |_, _| {})?)
 }

@@ -12,26 +12,26 @@ const MINUTE_US: i64 = 60_000_000;
 const SECOND_US: i64 = 1_000_000;
 
 /// An integer.
-pub(super) fn integer<N: ToLexical>(value: N, out: &mut BytesMut) {
+pub fn integer<N: ToLexical>(value: N, out: &mut BytesMut) {
     let mut buffer = [0; BUFFER_SIZE];
     out.put_slice(lexical_core::write(value, &mut buffer));
 }
 
 /// The decimal digits of a number.
-pub(super) fn unsigned<T>(value: u128, with: impl FnOnce(&[u8]) -> T) -> T {
+pub fn unsigned<T>(value: u128, with: impl FnOnce(&[u8]) -> T) -> T {
     let mut buffer = [0; BUFFER_SIZE];
     with(lexical_core::write(value, &mut buffer))
 }
 
 /// A REAL, with as many digits as it takes to read it back.
-pub(super) fn float4(value: f32, out: &mut BytesMut) {
+pub fn float4(value: f32, out: &mut BytesMut) {
     // Postgres leaves fixed notation at the number of digits that every float keeps: 6, and 15 for double precision.
     let fixed = value == 0.0 || (1e-4..1e6).contains(&value.abs());
     float(f64::from(value), fixed, format_args!("{value}"), format_args!("{value:e}"), out);
 }
 
 /// A DOUBLE PRECISION, with as many digits as it takes to read it back.
-pub(super) fn float8(value: f64, out: &mut BytesMut) {
+pub fn float8(value: f64, out: &mut BytesMut) {
     let fixed = value == 0.0 || (1e-4..1e15).contains(&value.abs());
     float(value, fixed, format_args!("{value}"), format_args!("{value:e}"), out);
 }
@@ -63,7 +63,7 @@ fn float(value: f64, fixed: bool, plain: std::fmt::Arguments, scientific: std::f
 }
 
 /// `\xdeadbeef`
-pub(super) fn bytea(bytes: &[u8], out: &mut BytesMut) {
+pub fn bytea(bytes: &[u8], out: &mut BytesMut) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.reserve(2 + 2 * bytes.len());
     out.put_slice(b"\\x");
@@ -74,7 +74,7 @@ pub(super) fn bytea(bytes: &[u8], out: &mut BytesMut) {
 }
 
 /// `2013-01-01`, from days since 1970.
-pub(super) fn date(days: i32, out: &mut BytesMut) {
+pub fn date(days: i32, out: &mut BytesMut) {
     if !infinity(i64::from(days), i64::from(i32::MIN), i64::from(i32::MAX), out) {
         let before_christ = calendar(i64::from(days), out);
         era(before_christ, out);
@@ -82,12 +82,12 @@ pub(super) fn date(days: i32, out: &mut BytesMut) {
 }
 
 /// `10:17:00` or `10:17:00.25`, from microseconds since midnight.
-pub(super) fn time(us: i64, out: &mut BytesMut) {
+pub fn time(us: i64, out: &mut BytesMut) {
     clock(us, out);
 }
 
 /// `2013-01-01 10:17:00`, from microseconds since 1970; `zone` follows the time.
-pub(super) fn timestamp(us: i64, zone: &str, out: &mut BytesMut) {
+pub fn timestamp(us: i64, zone: &str, out: &mut BytesMut) {
     if !infinity(us, i64::MIN, i64::MAX, out) {
         let before_christ = calendar(us.div_euclid(DAY_US), out);
         out.put_u8(b' ');
@@ -98,7 +98,7 @@ pub(super) fn timestamp(us: i64, zone: &str, out: &mut BytesMut) {
 }
 
 /// `1 year 2 mons -3 days +04:05:06.7`: a field after a negative one shows its sign.
-pub(super) fn interval(interval: &IntervalMonthDayNano, out: &mut BytesMut) {
+pub fn interval(interval: &IntervalMonthDayNano, out: &mut BytesMut) {
     let (years, months) = (interval.months / 12, interval.months % 12);
     let mut empty = true;
     let mut after_negative = false;
