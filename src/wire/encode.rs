@@ -368,6 +368,21 @@ mod tests {
     }
 
     #[test]
+    fn a_binary_document_begins_with_its_version_and_a_cast_away_from_it_is_none() {
+        let tag = [(crate::types::TYPE_KEY.to_string(), "jsonb".to_string())];
+        let tagged = |data_type| Field::new("c", data_type, true).with_metadata(tag.clone().into());
+        let schema = Arc::new(Schema::new(vec![tagged(DataType::Utf8), tagged(DataType::Int32)]));
+        let announced = ResultColumn::of(&schema, &[Format::Binary]).expect("one format");
+        assert_eq!([&announced[0].pg_type, &announced[1].pg_type], [&Type::JSONB, &Type::INT4]);
+        let values: Vec<ArrayRef> = vec![Arc::new(StringArray::from(vec!["{}"])), Arc::new(Int32Array::from(vec![7]))];
+        let columns =
+            columns(&announced, &RecordBatch::try_new(schema, values).expect("a batch")).expect("known types");
+        let mut out = BytesMut::new();
+        data_row(&columns, 0, &mut out);
+        assert_eq!(out[7..], *b"\x00\x00\x00\x03\x01{}\x00\x00\x00\x04\x00\x00\x00\x07");
+    }
+
+    #[test]
     fn every_kind_of_column_has_the_text_of_postgres() {
         assert_eq!(text(BooleanArray::from(vec![Some(true), Some(false), None])), ["t", "f", "NULL"]);
         assert_eq!(text(UInt8Array::from(vec![255])), ["255"]);

@@ -233,7 +233,25 @@ fn instant(field: &[u8], name: &str) -> Result<(i64, i64, i64), Invalid> {
     Ok((days, micros, shift))
 }
 
-/// `YYYY-MM-DD` at the front; days since 1970 and what follows.
+/// Year, month and day.
+type Parts = (u32, u32, u32);
+
+/// `YYYYMMDD` at the front.
+fn plain_day(text: &[u8]) -> Option<(Parts, &[u8])> {
+    let (date, rest) = number(text, 8, 8).filter(|(_, rest)| !rest.first().is_some_and(u8::is_ascii_digit))?;
+    Some(((date / 10_000, date / 100 % 100, date % 100), rest))
+}
+
+/// `YYYY-MM-DD` or `YYYY/MM/DD` at the front.
+fn parted_day(text: &[u8]) -> Option<(Parts, &[u8])> {
+    let (year, rest) = number(text, 4, 6)?;
+    let (mark, rest) = rest.split_first().filter(|(mark, _)| matches!(mark, b'-' | b'/'))?;
+    let (month, rest) = number(rest, 1, 2)?;
+    let (day, rest) = number(rest.strip_prefix(&[*mark])?, 1, 2)?;
+    Some(((year, month, day), rest))
+}
+
+/// A date at the front; days since 1970 and what follows.
 fn day<'a>(text: &'a [u8], field: &[u8], name: &str) -> Result<(i64, &'a [u8]), Invalid> {
     let refused = |why| Err(format!("{name} \"{}\" is not supported: {why}", String::from_utf8_lossy(field)));
     if text.eq_ignore_ascii_case(b"infinity") || text.eq_ignore_ascii_case(b"-infinity") {
@@ -242,11 +260,7 @@ fn day<'a>(text: &'a [u8], field: &[u8], name: &str) -> Result<(i64, &'a [u8]), 
     if text.last_chunk::<3>().is_some_and(|end| end.eq_ignore_ascii_case(b" bc")) {
         return refused("years start at 1 AD");
     }
-    let (year, rest) = number(text, 4, 6).ok_or_else(|| syntax(name, field))?;
-    let rest = rest.strip_prefix(b"-").ok_or_else(|| syntax(name, field))?;
-    let (month, rest) = number(rest, 1, 2).ok_or_else(|| syntax(name, field))?;
-    let rest = rest.strip_prefix(b"-").ok_or_else(|| syntax(name, field))?;
-    let (day, rest) = number(rest, 1, 2).ok_or_else(|| syntax(name, field))?;
+    let ((year, month, day), rest) = plain_day(text).or_else(|| parted_day(text)).ok_or_else(|| syntax(name, field))?;
     let found = chrono::NaiveDate::from_ymd_opt(year as i32, month, day).filter(|_| (1..=262_000).contains(&year));
     let found = found.ok_or_else(|| time_out_of_range(field))?;
     Ok((i64::from(found.to_epoch_days()), rest))

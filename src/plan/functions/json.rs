@@ -355,3 +355,34 @@ fn plain(digits: &str) -> Option<String> {
     };
     Some(format!("{sign}{}", if text.is_empty() { "0" } else { &text }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mut out = String::new();
+        parse(text).expect("a document").write(&mut out);
+        out
+    }
+
+    #[test]
+    fn keys_are_sorted_and_kept_once_and_numbers_keep_their_digits() {
+        assert_eq!(
+            written(r#"{"bb":1,"a":2,"b":[1.50,1e2,-0.5e-2],"a":null}"#),
+            r#"{"a": null, "b": [1.50, 100, -0.005], "bb": 1}"#
+        );
+        assert_eq!(written(r#""\u00e4\n\"""#), r#""ä\n\"""#);
+        assert_eq!(written("123456789012345678901234567890"), "123456789012345678901234567890");
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let deep = "[".repeat(DEPTH_MAX + 1);
+        for text in
+            ["", "{", "[1,]", "{\"a\"}", "tru", "01", "1.", "--1", "1e", "\"a", "\"\\q\"", "{} {}", "nulll", &deep]
+        {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}
